@@ -1,0 +1,185 @@
+#!/bin/sh
+# run.sh: installs what the build and the tests need, builds with -Werror, runs the tests through
+# ctest and ends with its summary. Needs no network when everything is installed already.
+#
+#   sh tests/run.sh [--quick] [--label REGEX] [--compiler gcc|clang] [--sanitize LIST]
+#                   [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
+#
+#   --quick       leaves out the tests labelled "slow"
+#   --label       runs only the tests that have a label matching REGEX (labels are the folders
+#                 in tests/, and "slow")
+#   --sanitize    builds with sanitizers, for example address,undefined or thread; the checks of
+#                 what is shipped are not part of such a build
+#   --launcher    runs each test program under a command, for example 'valgrind;--quiet'
+#   --build-dir   where to build; build-test in the checkout unless given
+#
+# Every test that is selected must run: one that is skipped or cannot be started is a failure.
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build-test
+compiler=gcc
+sanitize=
+label=
+launcher=
+quick=
+jobs=2
+
+usage()
+{
+    sed -n '2,/^set/ { s/^# \{0,1\}//p; }' "$0"
+}
+
+need_value()
+{
+    if [ "$2" -lt 2 ]; then
+        echo "run.sh: '$1' needs a value" >&2
+        exit 2
+    fi
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --build-dir | --compiler | --sanitize | --label | --launcher | --jobs) need_value "$1" $# ;;
+    esac
+    case $1 in
+    --build-dir) build=$2; shift ;;
+    --compiler) compiler=$2; shift ;;
+    --sanitize) sanitize=$2; shift ;;
+    --label) label=$2; shift ;;
+    --launcher) launcher=$2; shift ;;
+    --jobs) jobs=$2; shift ;;
+    --quick) quick=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "run.sh: unknown option '$1' (see --help)" >&2; exit 2 ;;
+    esac
+    shift
+done
+case $compiler in
+gcc*) cxx=g++${compiler#gcc} ;;
+clang*) cxx=clang++${compiler#clang} ;;
+*) echo "run.sh: compiler '$compiler' is neither gcc nor clang" >&2; exit 2 ;;
+esac
+case $build in
+/*) ;;
+*) build=$PWD/$build ;;
+esac
+
+# ---- what is needed ----
+
+packages=
+want_command()
+{
+    if ! command -v "$1" > /dev/null 2>&1; then
+        packages="$packages $2"
+    fi
+}
+want_module()
+{
+    if ! pkg-config --exists "$1" 2> /dev/null; then
+        packages="$packages $2"
+    fi
+}
+want()
+{
+    packages=
+    want_command "$compiler" "$compiler"
+    case $compiler in
+    gcc*) want_command "$cxx" "$cxx" ;;
+    clang*) want_command "$cxx" "$compiler" ;;
+    esac
+    if [ ! -e /usr/include/stdio.h ]; then
+        packages="$packages libc6-dev"
+    fi
+    want_command cmake cmake
+    want_command ninja ninja-build
+    want_command pkg-config pkg-config
+    want_command readelf binutils
+    want_module cmocka libcmocka-dev
+    want_module sqlite3 libsqlite3-dev
+    case $launcher in
+    valgrind*) want_command valgrind valgrind ;;
+    esac
+}
+
+as_root()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo > /dev/null 2>&1; then
+        sudo "$@"
+    else
+        echo "run.sh: not root and no sudo: install these packages yourself:$packages" >&2
+        return 1
+    fi
+}
+
+want
+if [ -n "$packages" ]; then
+    if ! command -v apt-get > /dev/null 2>&1; then
+        echo "run.sh: no apt-get here; what Debian calls these is missing:$packages" >&2
+        exit 1
+    fi
+    echo "installing:$packages"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q < /dev/null > /dev/null
+    # Package names hold no blanks.
+    # shellcheck disable=SC2086
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
+        $packages < /dev/null > /dev/null
+    want
+    if [ -n "$packages" ]; then
+        echo "run.sh: still missing after the installation:$packages" >&2
+        exit 1
+    fi
+fi
+
+# ---- build ----
+
+mkdir -p "$build"
+log=$build/build.log
+
+fail_with_log()
+{
+    cat "$log"
+    echo "run.sh: $1 failed (log: $log)" >&2
+    exit 1
+}
+
+# Set anew each time, so that a folder can be used with other options. Another compiler needs
+# another folder, or CMake would keep the first.
+if [ -f "$build/CMakeCache.txt" ] &&
+    ! grep -q "^CMAKE_C_COMPILER:.*/$compiler\$" "$build/CMakeCache.txt"; then
+    rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles"
+fi
+echo "building with $compiler${sanitize:+ and -fsanitize=$sanitize} in $build"
+CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
+    -DCMAKE_BUILD_TYPE=RelWithDebInfo -DJOBSCHED_WERROR=ON -DJOBSCHED_ASSERTIONS=ON \
+    -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
+    "-DJOBSCHED_SANITIZE=$sanitize" "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
+    > "$log" 2>&1 < /dev/null || fail_with_log "cmake"
+ninja -C "$build" -j "$jobs" >> "$log" 2>&1 < /dev/null || fail_with_log "the build"
+
+# ---- run ----
+
+set -- --no-tests=error --output-on-failure --no-label-summary -j "$jobs"
+if [ -n "$label" ]; then
+    set -- "$@" -L "$label"
+fi
+if [ -n "$quick" ]; then
+    set -- "$@" -LE '^slow$'
+fi
+cd "$build"
+# The output is kept beside the terminal's, without a pipe that would hide ctest's exit status.
+status=0
+{
+    ctest "$@" < /dev/null || echo "$?" > "$build/status"
+} 2>&1 | tee "$build/test.log"
+if [ -f "$build/status" ]; then
+    status=$(cat "$build/status")
+    rm -f "$build/status"
+fi
+if grep -qE '\*\*\*(Skipped|Not Run)|^The following tests did not run' "$build/test.log"; then
+    echo "run.sh: a test did not run" >&2
+    status=1
+fi
+exit "$status"
