@@ -155,7 +155,8 @@ echo "building with $compiler${sanitize:+ and -fsanitize=$sanitize} in $build"
 CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DJOBSCHED_WERROR=ON -DJOBSCHED_ASSERTIONS=ON \
     -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
-    "-DJOBSCHED_SANITIZE=$sanitize" "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
+    -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "-DJOBSCHED_SANITIZE=$sanitize" \
+    "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
     > "$log" 2>&1 < /dev/null || fail_with_log "cmake"
 ninja -C "$build" -j "$jobs" >> "$log" 2>&1 < /dev/null || fail_with_log "the build"
 
