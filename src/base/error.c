@@ -8,6 +8,9 @@
 static _Thread_local jobsched_error last_error = {.position = -1, .field = ""};
 
 static void record(int code, int system_errno, const char *field, int64_t position,
+                   const char *format, va_list arguments) JOBSCHED_PRINTF(5, 0);
+
+static void record(int code, int system_errno, const char *field, int64_t position,
                    const char *format, va_list arguments)
 {
     /* Formatted aside first: an argument may point into the message being replaced. */
