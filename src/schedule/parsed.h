@@ -1,0 +1,27 @@
+/* parsed.h: the inside of a schedule; for this room only. */
+#ifndef JSI_PARSED_H
+#define JSI_PARSED_H
+
+#include "base/alloc.h"
+#include "schedule/cron.h"
+
+enum jsi_schedule_kind { JSI_KIND_CRON, JSI_KIND_EVERY, JSI_KIND_AT };
+
+/* Immutable after parsing. */
+struct jobsched_schedule {
+    jobsched_allocator allocator;
+    enum jsi_schedule_kind kind;
+    bool never;           /* no occurrence at all */
+    struct jsi_cron cron; /* CRON */
+    int64_t step;         /* EVERY: seconds */
+    int64_t anchor;       /* EVERY: a point of the grid; AT: the instant */
+    const struct jsi_zone *zone;
+    char text[]; /* as given */
+};
+
+/* In seconds: the first occurrence after (JSI_NO_TIME), the last before
+ * (JSI_NO_TIME_PAST). */
+int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after);
+int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before);
+
+#endif

@@ -1,0 +1,16 @@
+/* schedule.h: what the engine sees of schedules beyond the public functions. */
+#ifndef JSI_SCHEDULE_H
+#define JSI_SCHEDULE_H
+
+#include <jobsched.h>
+
+/* The number of occurrences after after_ms and at or before upto_ms, at most limit.
+ * *out_last_ms becomes the last one counted; untouched when there is none. Takes time
+ * in proportion to the result for cron, and none to speak of for intervals. */
+int64_t jsi_schedule_count(const jobsched_schedule *schedule, int64_t after_ms, int64_t upto_ms,
+                           int64_t limit, int64_t *out_last_ms);
+
+/* The text as it was given to jobsched_schedule_parse(). */
+const char *jsi_schedule_text(const jobsched_schedule *schedule);
+
+#endif
