@@ -1,4 +1,5 @@
-# layering.awk: the rules on what a source line may say, over the output of strip.awk.
+# layering.awk: the rules on what a source line may say, over the output of strip.awk, which is
+# read twice.
 # Prints "file:line: what is wrong" and leaves the count of such lines to its caller.
 
 function bad(message)
@@ -171,6 +172,34 @@ function check_descriptors(i)
     }
 }
 
+# The first pass notes which room's headers name an internal symbol. An outsider may use those of
+# its own room; a name that two rooms have would also clash when both are linked statically.
+function note_names(code, name)
+{
+    while (match(code, /(^|[^A-Za-z0-9_])jsi_[a-z0-9_]+/)) {
+        name = substr(code, RSTART, RLENGTH)
+        sub(/^[^j]/, "", name)
+        if (index(owners[name], " " room " ") == 0) {
+            owners[name] = owners[name] " " room " "
+        }
+        code = substr(code, RSTART + RLENGTH)
+    }
+}
+
+function check_names(code, name, others)
+{
+    while (match(code, /(^|[^A-Za-z0-9_])jsi_[a-z0-9_]+/)) {
+        name = substr(code, RSTART, RLENGTH)
+        sub(/^[^j]/, "", name)
+        others = owners[name]
+        sub(" " room " ", "", others)
+        if (others ~ /[^ ]/) {
+            bad("'" name "' is an internal symbol of another room")
+        }
+        code = substr(code, RSTART + RLENGTH)
+    }
+}
+
 BEGIN {
     FS = "\t"
     libc_headers = "^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|getopt|grp|inttypes|" \
@@ -197,6 +226,14 @@ BEGIN {
         "posix_memalign aligned_alloc open_memstream", plain_memory, " ")
     split("open openat socket accept4 eventfd timerfd_create signalfd epoll_create1 pipe2 dup3 " \
         "memfd_create inotify_init1 socketpair", needs_cloexec, " ")
+}
+
+NR == FNR {
+    if ($1 ~ /^src\/.*\.h$/) {
+        room = room_of($1)
+        note_names($3)
+    }
+    next
 }
 
 {
@@ -228,14 +265,7 @@ BEGIN {
     if (room == "include" && code ~ /sqlite3_|PGconn|PGresult|redisContext|redisReply/) {
         bad("public header names a type of a client library")
     }
-    # An outsider's own names that cross its files begin with its room: jsi_sqlite_, jsi_ctl_.
     if (file ~ /^(examples\/|src\/backends\/|src\/ctl\/|tests\/backend\/conformance)/) {
-        own = room
-        sub(/^.*\//, "", own)
-        others = code
-        gsub("jsi_" own "_", "", others)
-        if (others ~ /(^|[^A-Za-z0-9_])jsi_[a-z]/) {
-            bad("an internal symbol of another room is used by an outsider")
-        }
+        check_names(code)
     }
 }

@@ -31,7 +31,7 @@ fi
 # No blanks in our file names, so the list may be split into words.
 # shellcheck disable=SC2046
 awk -f "$here/strip.awk" $(cat "$work/files") > "$work/stripped"
-awk -f "$here/layering.awk" "$work/stripped" > "$found"
+awk -f "$here/layering.awk" "$work/stripped" "$work/stripped" > "$found"
 
 # Length of files and functions, and notes to oneself.
 list_files src > "$work/src"
