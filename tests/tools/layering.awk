@@ -67,6 +67,9 @@ function check_quoted(name)
     if (room ~ /^(backends\/|ctl$)/ && index(name, room "/") == 1) {
         return
     }
+    if (room == "examples" && exists("examples/" name)) {
+        return
+    }
     if (room == "tests" && name !~ /^(base|schedule|engine|backends|ctl)\//) {
         return
     }
@@ -248,7 +251,7 @@ NR == FNR {
         bad("a // comment (they are for temporary lines only)")
     }
     if (code ~ /^ *# *include/) {
-        if (file !~ /^tests\// || file ~ /^tests\/backend\/conformance/) {
+        if (file !~ /^tests\// || file ~ /^tests\/backend\/(conformance|cf_)/) {
             check_include(code)
         }
         next
@@ -265,7 +268,7 @@ NR == FNR {
     if (room == "include" && code ~ /sqlite3_|PGconn|PGresult|redisContext|redisReply/) {
         bad("public header names a type of a client library")
     }
-    if (file ~ /^(examples\/|src\/backends\/|src\/ctl\/|tests\/backend\/conformance)/) {
+    if (file ~ /^(examples\/|src\/backends\/|src\/ctl\/|tests\/backend\/(conformance|cf_))/) {
         check_names(code)
     }
 }

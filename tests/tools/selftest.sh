@@ -66,6 +66,7 @@ src/backends/sqlite/p07.c	points upward	#include "backends/single/store.h"
 src/ctl/p08.c	points upward	#include "base/error.h"
 examples/p09.c	points upward	#include "engine/job.h"
 tests/backend/conformance_p10.c	points upward	#include "base/clock.h"
+tests/backend/cf_p19.c	points upward	#include "engine/limits.h"
 src/engine/p11.c	climbs out	#include "../backends/single/store.h"
 src/engine/p12.c	neither libc	#include <sqlite3.h>
 src/backends/single/p13.c	neither libc	#include <sqlite3.h>
