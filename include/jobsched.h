@@ -500,8 +500,7 @@ typedef struct jobsched_control_result {
  * claim, also for jobs that other nodes registered. They block for at most the
  * request timeout. out_result may be NULL, else JOBSCHED_INIT it.
  * ENOTFOUND     the cluster knows no such job.
- * EUNREACHABLE, EUNKNOWN and the other backend codes: nothing is promised.
- * EREENTRANT    called from an observer. */
+ * EUNREACHABLE, EUNKNOWN and the other backend codes: nothing is promised. */
 
 /* No occurrence is granted from now on; due ones are recorded as skipped. */
 JOBSCHED_API int jobsched_pause(jobsched *scheduler, const char *job,

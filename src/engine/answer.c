@@ -1,0 +1,150 @@
+/* answer.c: what follows from each answer to a claim. Decisions only, no I/O.
+ * Locks: s->lock, held by the caller throughout. */
+#include "engine/internal.h"
+
+#include <stdio.h>
+
+/* Asking a holder again: soon enough that a queued occurrence follows promptly, seldom enough
+ * that a fleet of waiters is no load. */
+enum { HELD_AGAIN_DEFAULT_MS = 250, HELD_AGAIN_MAX_MS = 2000, EARLY_AGAIN_MIN_MS = 1 };
+
+static jobsched_event ask_event(int kind, const jsi_ask *ask, const jobsched_claim *claim)
+{
+    jobsched_event event = jsi_event(kind, ask->job, NULL);
+    event.scheduled_at_ms = claim->scheduled_ms;
+    event.last_at_ms = claim->scheduled_ms;
+    event.count = 1;
+    event.run_kind = ask->kind;
+    return event;
+}
+
+static void tell_skipped(jobsched *s, const jsi_ask *ask, const jobsched_claim *claim, int outcome)
+{
+    jobsched_event event = ask_event(JOBSCHED_EVENT_SKIPPED, ask, claim);
+    event.outcome = outcome;
+    if (ask->kind == JOBSCHED_CLAIM_SKIP) {
+        event.scheduled_at_ms = claim->skip_first_ms;
+        event.count = claim->skip_count;
+        event.run_kind = JOBSCHED_KIND_SCHEDULED;
+    }
+    event.node = claim->holder;
+    event.token = claim->holder_token;
+    s->stats.skipped += event.count;
+    jsi_emit_locked(s, &event);
+}
+
+static void tell_elsewhere(jobsched *s, const jsi_ask *ask, const jobsched_claim *claim)
+{
+    jobsched_event event = ask_event(JOBSCHED_EVENT_ELSEWHERE, ask, claim);
+    s->stats.elsewhere++;
+    jsi_emit_locked(s, &event);
+}
+
+static void stand_down(jobsched *s, jsi_job *job, int kind, const char *message)
+{
+    jobsched_event event = jsi_event(kind, job, NULL);
+    event.message = message;
+    jsi_emit_locked(s, &event);
+    job->phase = JSI_JOB_IDLE;
+    job->next_ms = JOBSCHED_NONE;
+}
+
+static int64_t held_again_ms(const jobsched_claim *claim)
+{
+    if (claim->wait_ms <= 0) {
+        return HELD_AGAIN_DEFAULT_MS;
+    }
+    return claim->wait_ms < HELD_AGAIN_MAX_MS ? claim->wait_ms : HELD_AGAIN_MAX_MS;
+}
+
+/* The job's own ask is answered: the job goes on from the mark that came with the answer. */
+static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
+{
+    jsi_job *job = ask->job;
+    int64_t now_ms = jsi_now_locked(s);
+    switch (claim->answer) {
+    case JOBSCHED_ANSWER_GRANTED:
+        if (ask->kind == JOBSCHED_CLAIM_SKIP) {
+            tell_skipped(s, ask, claim, ask->skip_outcome);
+        }
+        break;
+    case JOBSCHED_ANSWER_HELD:
+        if (ask->when_held == JOBSCHED_HELD_SKIP) {
+            tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
+            break;
+        }
+        job->waits = true;
+        job->phase = JSI_JOB_ARMED;
+        jsi_due_arm(&s->due, &job->due, now_ms + held_again_ms(claim));
+        return;
+    case JOBSCHED_ANSWER_EARLY:
+        job->phase = JSI_JOB_ARMED;
+        jsi_due_arm(&s->due, &job->due,
+                    now_ms + (claim->wait_ms > 0 ? claim->wait_ms : EARLY_AGAIN_MIN_MS));
+        return;
+    case JOBSCHED_ANSWER_PAUSED:
+        tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_PAUSED);
+        break;
+    case JOBSCHED_ANSWER_DONE:
+        tell_elsewhere(s, ask, claim);
+        break;
+    case JOBSCHED_ANSWER_STALE:
+        stand_down(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
+                   "another definition of the job is in force in the cluster");
+        return;
+    case JOBSCHED_ANSWER_REMOVED:
+        stand_down(s, job, JOBSCHED_EVENT_JOB_REMOVED, "the job was removed from the cluster");
+        return;
+    case JOBSCHED_ANSWER_UNKNOWN:
+        job->phase = JSI_JOB_NEW;
+        jsi_list_append(&s->unannounced, &job->link);
+        jsi_wake_elect_locked(s);
+        return;
+    default: /* MOVED: others went on; so do we */
+        break;
+    }
+    job->mark_ms = claim->mark_ms;
+    jsi_job_rearm_locked(s, job);
+}
+
+/* A trigger or rerun is answered. Returns true if it is to be asked again later. */
+static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
+{
+    switch (claim->answer) {
+    case JOBSCHED_ANSWER_HELD:
+        if (ask->when_held == JOBSCHED_HELD_SKIP) {
+            tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
+            return false;
+        }
+        ask->not_before_mono_ms = jsi_mono(s) + held_again_ms(claim);
+        jsi_list_append(&s->held, &ask->link);
+        jsi_wake_tick_locked(s);
+        return true;
+    case JOBSCHED_ANSWER_DONE:
+        tell_elsewhere(s, ask, claim);
+        return false;
+    default:
+        /* Granted, or refused for good, or found again by a later reap. */
+        return false;
+    }
+}
+
+bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, jobsched_run *run,
+                       int64_t sent_mono_ms)
+{
+    bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP;
+    if (used) {
+        jsi_run_granted_locked(s, run, claim, sent_mono_ms);
+    }
+    ask->unresolved = false;
+    if (ask->extra) {
+        if (!answer_extra(s, ask, claim)) {
+            ask->not_before_mono_ms = JOBSCHED_NONE; /* the caller drops it */
+        }
+    } else if (ask->job->withdrawn) {
+        ask->job->phase = JSI_JOB_IDLE;
+    } else {
+        answer_own(s, ask, claim);
+    }
+    return used;
+}

@@ -1,0 +1,81 @@
+/* ask.c: the asks that are not a job's own: triggers and reruns.
+ * Locks: s->lock, held by the caller. */
+#include "engine/internal.h"
+
+static jsi_ask *find(const jsi_link *list, const jsi_job *job, int kind, int64_t scheduled_ms,
+                     const char *request)
+{
+    for (jsi_link *link = list->next; link != list; link = link->next) {
+        jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
+        if (ask->extra && ask->job == job && ask->kind == kind &&
+            (kind == JOBSCHED_KIND_TRIGGER ? strcmp(ask->request, request) == 0
+                                           : ask->scheduled_ms == scheduled_ms)) {
+            return ask;
+        }
+    }
+    return NULL;
+}
+
+int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_ms,
+                         const char *request)
+{
+    /* One that is with the backend right now is not found here and is asked twice: harmless,
+     * the second is answered "done". */
+    if (find(&s->ready, job, kind, scheduled_ms, request) != NULL ||
+        find(&s->held, job, kind, scheduled_ms, request) != NULL ||
+        s->extra_asks >= JSI_EXTRA_ASKS_MAX) {
+        return JOBSCHED_OK;
+    }
+    jsi_ask *ask = jsi_new(&s->allocator, sizeof *ask);
+    if (ask == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    static const int32_t when_held[] = {[JOBSCHED_OVERLAP_SKIP] = JOBSCHED_HELD_SKIP,
+                                        [JOBSCHED_OVERLAP_QUEUE] = JOBSCHED_HELD_WAIT,
+                                        [JOBSCHED_OVERLAP_ALLOW] = JOBSCHED_HELD_ALLOW};
+    ask->job = job;
+    ask->kind = kind;
+    ask->scheduled_ms = scheduled_ms;
+    ask->extra = true;
+    ask->when_held = when_held[job->spec.overlap];
+    if (kind == JOBSCHED_KIND_RERUN && ask->when_held == JOBSCHED_HELD_SKIP) {
+        ask->when_held = JOBSCHED_HELD_WAIT; /* an interrupted run is owed its rerun */
+    }
+    if (request != NULL) {
+        size_t length = strnlen(request, JOBSCHED_REQUEST_BYTES);
+        memcpy(ask->request, request, length);
+    }
+    job->references++;
+    s->extra_asks++;
+    jsi_list_append(&s->ready, &ask->link);
+    jsi_wake_elect_locked(s);
+    return JOBSCHED_OK;
+}
+
+jsi_job *jsi_ask_drop_locked(jobsched *s, jsi_ask *ask)
+{
+    jsi_list_remove(&ask->link);
+    if (!ask->extra) {
+        return NULL;
+    }
+    jsi_job *job = ask->job;
+    s->extra_asks--;
+    jsi_free(&s->allocator, ask);
+    return job;
+}
+
+void jsi_ask_kick_locked(jobsched *s, jsi_job *job)
+{
+    if (job->waits && job->phase == JSI_JOB_ARMED) {
+        jsi_due_disarm(&s->due, &job->due);
+        jsi_due_arm(&s->due, &job->due, jsi_now_locked(s));
+        jsi_wake_tick_locked(s);
+    }
+    for (jsi_link *link = s->held.next; link != &s->held; link = link->next) {
+        jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
+        if (ask->job == job) {
+            ask->not_before_mono_ms = 0;
+            jsi_wake_tick_locked(s);
+        }
+    }
+}

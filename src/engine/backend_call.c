@@ -1,0 +1,172 @@
+/* backend_call.c: the only file that calls backend operations. Around each: the deadline, a
+ * sample of the backend's clock, counters, and the news that the backend failed or is back.
+ * Locks: s->lock is taken only after the operation has returned. */
+#include "engine/internal.h"
+
+#include <stdio.h>
+
+static void on_notice(void *notice_data, int kind, const char *message)
+{
+    jobsched *s = notice_data;
+    jobsched_event event = jsi_event(kind, NULL, NULL);
+    event.message = message;
+    jsi_emit(s, &event);
+}
+
+int jsi_backend_open(jobsched *s)
+{
+    s->config = (jobsched_backend_config){.url = s->settings.lock,
+                                          .name_space = s->settings.name_space,
+                                          .node_id = s->node_id,
+                                          .node_name = s->settings.node_name,
+                                          .app_version = s->settings.app_version,
+                                          .lease_ms = s->settings.lease_ms,
+                                          .request_timeout_ms = s->settings.request_timeout_ms,
+                                          .history_count = s->settings.history_count,
+                                          .history_age_ms = s->settings.history_age_ms,
+                                          .allocator = s->allocator,
+                                          .clock = s->clock,
+                                          .notice = on_notice,
+                                          .notice_data = s};
+    return s->driver->open(&s->config, &s->backend);
+}
+
+void jsi_backend_close(jobsched *s)
+{
+    s->driver->close(s->backend);
+    s->backend = NULL;
+}
+
+typedef struct request_frame {
+    jobsched_call call;
+    int64_t sent_mono_ms;
+} request_frame;
+
+static request_frame begin(const jobsched *s, int lane)
+{
+    return (request_frame){.call = {.lane = lane, .timeout_ms = s->settings.request_timeout_ms},
+                           .sent_mono_ms = jsi_mono(s)};
+}
+
+static void tell_failed(jobsched *s, int code, const char *operation)
+{
+    char message[JOBSCHED_MESSAGE_BYTES + 32];
+    jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_FAILED, NULL, NULL);
+    const jobsched_error *error = jobsched_last_error();
+    (void)snprintf(message, sizeof message, "%s: %s", operation,
+                   error->code == code ? error->message : jobsched_code_text(code));
+    event.code = code;
+    event.message = message;
+    jsi_emit_locked(s, &event);
+}
+
+/* Whether a failure is told: the first of a row, and then each time the row has doubled, so that
+ * an outage of hours is a few records. */
+static bool is_told(int failures)
+{
+    return (failures & (failures - 1)) == 0;
+}
+
+static int end(jobsched *s, const request_frame *frame, int code, const char *operation)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    int *failures =
+        frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_failures : &s->backend_failures;
+    if (code == JOBSCHED_OK) {
+        jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, jsi_mono(s));
+        jsi_wake_tick_locked(s);
+        if (*failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
+            *failures = 0;
+            jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_RECOVERED, NULL, NULL);
+            jsi_emit_locked(s, &event);
+        }
+    } else {
+        s->stats.backend_errors++;
+        /* On the admin lane the caller is told instead. */
+        if (frame->call.lane != JOBSCHED_LANE_ADMIN) {
+            (*failures)++;
+            if (is_told(*failures)) {
+                tell_failed(s, code, operation);
+            }
+        }
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return code;
+}
+
+int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
+    return end(s, &frame, s->driver->announce(s->backend, &frame.call, items, count), "announce");
+}
+
+int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
+    return end(s, &frame, s->driver->claim(s->backend, &frame.call, items, count), "claim");
+}
+
+int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
+    return end(s, &frame, s->driver->finish(s->backend, &frame.call, items, count), "finish");
+}
+
+int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_KEEP);
+    int code = s->driver->renew(s->backend, &frame.call, clock_offset_ms, items, count);
+    return end(s, &frame, code, "renew");
+}
+
+int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, void *visit_data),
+                     void *visit_data)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_KEEP);
+    return end(s, &frame, s->driver->reap(s->backend, &frame.call, visit, visit_data), "reap");
+}
+
+/* Calls on the admin lane come from any thread, one at a time. */
+static void enter_admin(jobsched *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    while (s->admin_busy) {
+        (void)pthread_cond_wait(&s->admin_cond, &s->lock);
+    }
+    s->admin_busy = true;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+static void leave_admin(jobsched *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->admin_busy = false;
+    (void)pthread_cond_signal(&s->admin_cond);
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
+int jsi_backend_control(jobsched *s, const jobsched_command *command,
+                        jobsched_control_result *out_result)
+{
+    enter_admin(s);
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->control(s->backend, &frame.call, command, out_result);
+    /* "No such job" is an answer, not a failure of the backend. */
+    bool answered = code == JOBSCHED_OK || code == JOBSCHED_ENOTFOUND || code == JOBSCHED_ESTATE;
+    if (!answered || code == JOBSCHED_OK) {
+        (void)end(s, &frame, code, "control");
+    }
+    leave_admin(s);
+    return code;
+}
+
+int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
+                     void *visit_data)
+{
+    enter_admin(s);
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->runs(s->backend, &frame.call, job, limit, visit, visit_data);
+    (void)end(s, &frame, code, "runs");
+    leave_admin(s);
+    return code;
+}

@@ -1,0 +1,121 @@
+/* decide.c: what to ask about a job whose next occurrence is due. Pure but for the job's ask:
+ * no clock, no I/O. Locks: the caller's.
+ *
+ * Occurrences of a job are asked about in order, each from the mark before it, so that none is
+ * passed over: what does not run is closed with a SKIP that names its range. */
+#include "base/hash.h"
+#include "engine/internal.h"
+#include "schedule/schedule.h"
+
+int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms)
+{
+    if (job->spec.jitter_ms <= 0) {
+        return 0;
+    }
+    uint64_t hash = jsi_fnv1a64(JSI_FNV1A64_INIT, job->name, strlen(job->name));
+    hash = jsi_mix64(hash ^ (uint64_t)scheduled_ms);
+    return (int64_t)(hash % (uint64_t)job->spec.jitter_ms);
+}
+
+static void ask_run(jsi_job *job, int kind)
+{
+    static const int32_t when_held[] = {[JOBSCHED_OVERLAP_SKIP] = JOBSCHED_HELD_SKIP,
+                                        [JOBSCHED_OVERLAP_QUEUE] = JOBSCHED_HELD_WAIT,
+                                        [JOBSCHED_OVERLAP_ALLOW] = JOBSCHED_HELD_ALLOW};
+    job->ask.kind = kind;
+    job->ask.scheduled_ms = job->next_ms;
+    job->ask.when_held = when_held[job->spec.overlap];
+    /* "Each missed occurrence" would be defeated if the second were skipped because the first
+     * still runs. */
+    if (kind == JOBSCHED_KIND_CATCH_UP && job->spec.misfire == JOBSCHED_MISFIRE_ALL &&
+        job->spec.overlap == JOBSCHED_OVERLAP_SKIP) {
+        job->ask.when_held = JOBSCHED_HELD_WAIT;
+    }
+}
+
+/* Closes the occurrences from next_ms to last_ms, or the first of them if they are very many:
+ * the rest follows from the new mark. */
+static void ask_skip(jsi_job *job, int64_t last_ms, int outcome)
+{
+    job->ask.kind = JOBSCHED_CLAIM_SKIP;
+    job->ask.skip_outcome = outcome;
+    job->ask.skip_first_ms = job->next_ms;
+    job->ask.skip_count = (uint64_t)jsi_schedule_count(job->schedule, job->mark_ms, last_ms,
+                                                       JSI_SKIP_COUNT_MAX, &job->ask.scheduled_ms);
+}
+
+/* Runs the latest occurrence that is due and closes those before it. */
+static void ask_latest(jsi_job *job, int64_t now_ms, int kind, int skip_outcome)
+{
+    int64_t last_ms = jobsched_schedule_previous(job->schedule, now_ms + 1);
+    if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE) {
+        ask_skip(job, jobsched_schedule_previous(job->schedule, last_ms), skip_outcome);
+    } else {
+        ask_run(job, kind);
+    }
+}
+
+static void ask_misfire_once(jsi_job *job, int64_t now_ms)
+{
+    int64_t grace_ms = job->spec.misfire_grace_ms;
+    int64_t last_ms = jobsched_schedule_previous(job->schedule, now_ms + 1);
+    if (grace_ms > 0 && last_ms != JOBSCHED_NONE && now_ms - last_ms > grace_ms) {
+        ask_skip(job, last_ms, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    } else {
+        ask_latest(job, now_ms, JOBSCHED_KIND_CATCH_UP, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    }
+}
+
+static void ask_misfire_all(jsi_job *job, int64_t now_ms)
+{
+    /* Finds the oldest of the latest "limit" occurrences from the end, so that the work is
+     * bounded by the limit and not by how long the cluster was down. */
+    int64_t oldest_ms = now_ms + 1;
+    for (uint32_t i = 0; i < job->spec.misfire_limit && oldest_ms > job->next_ms; i++) {
+        oldest_ms = jobsched_schedule_previous(job->schedule, oldest_ms);
+        if (oldest_ms == JOBSCHED_NONE) {
+            oldest_ms = job->next_ms;
+        }
+    }
+    if (oldest_ms > job->next_ms) {
+        ask_skip(job, jobsched_schedule_previous(job->schedule, oldest_ms),
+                 JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    } else {
+        ask_run(job, JOBSCHED_KIND_CATCH_UP);
+    }
+}
+
+static void ask_misfire(const jobsched *s, jsi_job *job, int64_t now_ms)
+{
+    switch (job->spec.misfire) {
+    case JOBSCHED_MISFIRE_SKIP:
+        ask_skip(job,
+                 jobsched_schedule_previous(job->schedule, now_ms - s->settings.misfire_after_ms),
+                 JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+        break;
+    case JOBSCHED_MISFIRE_ALL:
+        ask_misfire_all(job, now_ms);
+        break;
+    default:
+        ask_misfire_once(job, now_ms);
+        break;
+    }
+}
+
+void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms)
+{
+    job->ask.after_ms = job->mark_ms;
+    job->ask.unresolved = false;
+    int64_t late_ms = now_ms - job->next_ms - jsi_jitter(job, job->next_ms);
+    if (job->waits && job->ask.kind == JOBSCHED_KIND_CATCH_UP &&
+        job->spec.misfire == JOBSCHED_MISFIRE_ALL) {
+        ask_run(job, JOBSCHED_KIND_CATCH_UP);
+    } else if (job->waits && job->spec.overlap == JOBSCHED_OVERLAP_QUEUE) {
+        /* One waits: the latest. It is not missed, it was held. */
+        ask_latest(job, now_ms, JOBSCHED_KIND_SCHEDULED, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
+    } else if (late_ms <= s->settings.misfire_after_ms) {
+        ask_run(job, JOBSCHED_KIND_SCHEDULED);
+    } else {
+        ask_misfire(s, job, now_ms);
+    }
+}

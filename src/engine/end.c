@@ -1,0 +1,145 @@
+/* end.c: how a run ends: from the callback's result to an outcome in the ledger.
+ * Locks: functions ending in _locked need s->lock. */
+#include "engine/internal.h"
+
+/* What a result means once no attempt follows. */
+static int outcome_of(int result, int stop_reason)
+{
+    if (stop_reason == JOBSCHED_STOP_LEASE_LOST) {
+        return JOBSCHED_OUTCOME_LEASE_LOST; /* whatever it did, nothing protected it */
+    }
+    if (result == JOBSCHED_OK) {
+        return JOBSCHED_OUTCOME_SUCCEEDED;
+    }
+    if (stop_reason == JOBSCHED_STOP_TIMED_OUT) {
+        return JOBSCHED_OUTCOME_TIMED_OUT;
+    }
+    return result == JOBSCHED_ECANCELED ? JOBSCHED_OUTCOME_CANCELLED : JOBSCHED_OUTCOME_FAILED;
+}
+
+static int64_t backoff_ms(const jobsched_job_spec *spec, uint32_t attempt)
+{
+    int64_t span_ms = spec->backoff_ms;
+    for (uint32_t i = 1; i < attempt && span_ms < spec->backoff_max_ms; i++) {
+        span_ms *= 2;
+    }
+    return span_ms < spec->backoff_max_ms ? span_ms : spec->backoff_max_ms;
+}
+
+/* A moving average over about eight runs: what the claim window is sized by. */
+static void note_duration_locked(jobsched *s, const jobsched_run *run)
+{
+    double ms = (double)(jsi_mono(s) - run->granted_at_mono_ms);
+    s->average_run_ms += (ms - s->average_run_ms) / 8;
+}
+
+static void end_locked(jobsched *s, jobsched_run *run, int result, int stop_reason)
+{
+    run->outcome = outcome_of(result, stop_reason);
+    run->code = result;
+    run->state = JSI_RUN_ENDED;
+    note_duration_locked(s, run);
+    if (jsi_link_is_listed(&run->stop_link)) {
+        jsi_list_remove(&run->stop_link);
+        run->references--; /* never the last: the caller holds one */
+    }
+    jsi_list_append(&s->finishing, &run->work_link);
+    jsi_wake_elect_locked(s);
+    (void)pthread_cond_broadcast(&s->idle_cond);
+}
+
+void jsi_run_result_locked(jobsched *s, jobsched_run *run, int result)
+{
+    int stop_reason = jobsched_run_should_stop(run);
+    uint32_t attempt = atomic_load(&run->attempt);
+    s->executing--;
+    if (run->orphan) {
+        run->state = JSI_RUN_ENDED; /* closed: there is no ledger to write to any more */
+        return;
+    }
+    if (result == JOBSCHED_OK || result == JOBSCHED_ECANCELED ||
+        stop_reason != JOBSCHED_STOP_NONE || attempt >= run->job->spec.attempts) {
+        end_locked(s, run, result, stop_reason);
+        return;
+    }
+    run->code = result;
+    run->state = JSI_RUN_BACKOFF;
+    run->finish_called = false;
+    run->retry_at_mono_ms = jsi_mono(s) + backoff_ms(&run->job->spec, attempt);
+    jsi_run_expect_locked(s, run->retry_at_mono_ms);
+    jsi_wake_elect_locked(s); /* its worker is free */
+    jobsched_event event = jsi_event(JOBSCHED_EVENT_ATTEMPT_FAILED, run->job, run);
+    event.code = result;
+    event.message = run->note;
+    jsi_emit_locked(s, &event);
+}
+
+static void count_outcome(jobsched_stats *stats, int outcome)
+{
+    switch (outcome) {
+    case JOBSCHED_OUTCOME_SUCCEEDED:
+        stats->succeeded++;
+        break;
+    case JOBSCHED_OUTCOME_CANCELLED:
+        stats->cancelled++;
+        break;
+    case JOBSCHED_OUTCOME_TIMED_OUT:
+        stats->timed_out++;
+        break;
+    case JOBSCHED_OUTCOME_LEASE_LOST:
+        stats->lease_lost++;
+        break;
+    default:
+        stats->failed++;
+        break;
+    }
+}
+
+void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer)
+{
+    bool refused = answer == JOBSCHED_LEASE_GONE;
+    jobsched_event event = jsi_event(
+        refused ? JOBSCHED_EVENT_FINISH_REFUSED : JOBSCHED_EVENT_RUN_FINISHED, run->job, run);
+    event.outcome = refused ? JOBSCHED_OUTCOME_LEASE_LOST : run->outcome;
+    event.code = run->code;
+    event.message =
+        refused ? "the run was no longer this node's: another outcome is in the ledger" : run->note;
+    count_outcome(&s->stats, event.outcome);
+    jsi_emit_locked(s, &event);
+    jsi_list_remove(&run->link);
+    s->active_count--;
+    jsi_ask_kick_locked(s, run->job);
+    (void)pthread_cond_broadcast(&s->idle_cond);
+}
+
+void jsi_run_bury(jobsched *s, jobsched_run *run)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    jsi_list_remove(&run->link);
+    (void)pthread_mutex_unlock(&s->lock);
+    jsi_run_release(s, run);
+    jsi_scheduler_release(s);
+}
+
+int jobsched_run_finish(jobsched_run *run, int result)
+{
+    if (run == NULL || result == JOBSCHED_PENDING) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "run is NULL or result is JOBSCHED_PENDING");
+    }
+    jobsched *s = run->s;
+    bool orphan = false;
+    (void)pthread_mutex_lock(&s->lock);
+    if (run->state == JSI_RUN_PENDING) {
+        orphan = run->orphan;
+        jsi_run_result_locked(s, run, result);
+    } else {
+        /* The callback has not returned yet: kept until it does. */
+        run->finish_called = true;
+        run->finish_result = result;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (orphan) {
+        jsi_run_bury(s, run);
+    }
+    return JOBSCHED_OK;
+}

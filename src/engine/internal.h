@@ -1,0 +1,383 @@
+/* internal.h: the engine's objects.
+ *
+ * One lock, s->lock, guards everything here that is not marked otherwise; it is the only lock
+ * of the engine, and it is never held while calling out (job, observer, backend, executor). The
+ * injected clock and allocator are called with it held.
+ *
+ * The work is done by steps; threads.c only calls them in turn, so a simulator can, too:
+ *   jsi_tick     decides what is due; run deadlines; no I/O          (tick thread)
+ *   jsi_elect    announce, finish, claim: lane CLAIM                 (elector thread)
+ *   jsi_keep     heartbeat, renew, reap: lane KEEP                   (keeper thread)
+ *   jsi_work     calls one callback                                  (worker threads)
+ *   jsi_deliver  hands one event to the observer                     (event thread)
+ *
+ * Functions whose name ends in _locked need s->lock held; all others take it themselves. */
+#ifndef JSI_INTERNAL_H
+#define JSI_INTERNAL_H
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "engine/due.h"
+#include "engine/limits.h"
+#include "engine/timesync.h"
+
+#include <jobsched/backend.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+/* One question to the backend, from the moment it is decided until it is answered. */
+typedef struct jsi_ask {
+    jsi_link link; /* in s->ready or s->held */
+    struct jsi_job *job;
+    int64_t scheduled_ms;
+    int64_t after_ms;
+    int64_t skip_first_ms;
+    uint64_t skip_count;
+    int64_t not_before_mono_ms; /* in s->held: when to ask again */
+    int32_t kind;               /* enum jobsched_kind or JOBSCHED_CLAIM_SKIP */
+    int32_t skip_outcome;
+    int32_t when_held;
+    bool unresolved; /* it was sent and no answer came: ask exactly this again */
+    bool extra;      /* a trigger or rerun, allocated on its own; else the job's own ask */
+    char request[JOBSCHED_REQUEST_BYTES + 1];
+} jsi_ask;
+
+enum jsi_phase {
+    JSI_JOB_NEW,      /* to be announced; in s->unannounced once started */
+    JSI_JOB_IDLE,     /* nothing to wait for: disabled, never, stood down, removed, withdrawn */
+    JSI_JOB_ARMED,    /* in s->due */
+    JSI_JOB_READY,    /* its ask is in s->ready */
+    JSI_JOB_CLAIMING, /* its ask is with the backend */
+    JSI_JOB_ANNOUNCING
+};
+
+typedef struct jsi_job {
+    /* fixed */
+    char *name;
+    char *definition;
+    char *timezone;
+    jobsched_schedule *schedule;
+    jobsched_job_spec spec; /* its texts point to the copies above */
+    int64_t lease_ms;
+
+    /* guarded by s->lock */
+    jsi_link link; /* in s->unannounced */
+    jsi_due_entry due;
+    jsi_ask ask;
+    uint32_t references; /* the table, each run, each extra ask, each batch it is in */
+    enum jsi_phase phase;
+    bool withdrawn;
+    bool waits; /* next_ms was refused as held, and is to be asked again */
+    uint64_t generation;
+    int64_t mark_ms; /* all occurrences up to here are accounted for, as far as we know */
+    int64_t next_ms; /* the first occurrence after mark_ms; JOBSCHED_NONE when there is none */
+} jsi_job;
+
+enum jsi_run_state {
+    JSI_RUN_QUEUED,  /* waits for a worker */
+    JSI_RUN_CALLING, /* inside the callback */
+    JSI_RUN_PENDING, /* the callback returned JOBSCHED_PENDING */
+    JSI_RUN_BACKOFF, /* waits for its next attempt */
+    JSI_RUN_ENDED    /* its outcome waits to be written */
+};
+
+/* jobsched_run.lease_until_mono_ms of a lease that ended: it never comes back. */
+#define JSI_LEASE_LOST INT64_MIN
+
+struct jobsched_run {
+    /* fixed once granted */
+    struct jobsched *s;
+    jsi_job *job;
+    uint64_t token;
+    int64_t scheduled_ms;
+    int64_t granted_at_mono_ms;
+    int32_t kind;
+    uint32_t grant_attempt;
+
+    /* read without the lock by jobsched_run_should_stop */
+    _Atomic int64_t lease_until_mono_ms;
+    _Atomic int stop_reason;
+    _Atomic uint32_t attempt; /* calls of the callback so far */
+
+    /* guarded by s->lock */
+    jsi_link link;      /* in s->active */
+    jsi_link work_link; /* in s->work, s->finishing */
+    jsi_link stop_link; /* in s->stops */
+    uint32_t references;
+    enum jsi_run_state state;
+    bool finish_called;
+    bool orphan; /* jobsched_close gave up waiting: whoever ends it buries it */
+    int finish_result;
+    int code;
+    int outcome;
+    uint64_t keep_round; /* the last heartbeat round that asked about it */
+    int64_t timeout_at_mono_ms;
+    int64_t retry_at_mono_ms;
+    uint64_t progress_done, progress_total;
+    char note[JOBSCHED_NOTE_BYTES + 1];
+};
+
+enum jsi_state { JSI_OPEN, JSI_STARTED, JSI_STOPPED, JSI_CLOSING };
+
+typedef struct jsi_thread {
+    pthread_t thread;
+    struct jobsched *s;
+    bool started, exited, abandoned;
+} jsi_thread;
+
+/* The options with defaults filled in and texts copied. */
+typedef struct jsi_settings {
+    char *lock, *name_space, *node_name, *app_version;
+    int64_t lease_ms, request_timeout_ms, misfire_after_ms, history_age_ms;
+    uint32_t workers, history_count;
+} jsi_settings;
+
+enum { JSI_THREAD_TICK, JSI_THREAD_ELECT, JSI_THREAD_KEEP, JSI_THREAD_EVENT, JSI_THREAD_COUNT };
+
+struct jobsched {
+    /* fixed at open */
+    jobsched_allocator allocator;
+    jobsched_clock clock;
+    jobsched_executor executor; /* submit is NULL: own workers */
+    jobsched_observer_fn observer;
+    void *observer_data;
+    jsi_settings settings;
+    pid_t owner; /* the process that opened it */
+    char node_id[33];
+    const jobsched_backend *driver;
+    void *library; /* of a loaded driver */
+    void *backend;
+    jobsched_backend_config config;
+
+    pthread_mutex_t lock;
+    /* what each waits for: something due or moved; something to ask or write; a beat; a run;
+     * an event; the end of runs and threads; the admin lane */
+    pthread_cond_t tick_cond, elect_cond, keep_cond, work_cond, event_cond, idle_cond, admin_cond;
+
+    /* all below guarded by lock */
+    enum jsi_state state;
+    bool draining;
+    uint32_t references; /* the owner, and each run that outlives jobsched_close */
+    jsi_map jobs;
+    jsi_due due;
+    jsi_link unannounced; /* jsi_job.link */
+    jsi_link ready;       /* jsi_ask.link: to be claimed, oldest first */
+    jsi_link held;        /* jsi_ask.link: extra asks that wait for a holder to end */
+    size_t extra_asks;
+
+    jsi_timesync sync;
+    int64_t wall_minus_mono_ms; /* as last seen by the tick: a change is a clock step */
+    int64_t ticked_at_mono_ms;  /* -1: never */
+    bool tick_again, elect_again, keep_now;
+
+    jsi_link active;    /* jobsched_run.link: granted and not yet in the ledger */
+    jsi_link work;      /* jobsched_run.work_link: to be called */
+    jsi_link finishing; /* jobsched_run.work_link: outcome to be written */
+    jsi_link stops;     /* jobsched_run.stop_link: on_stop to be called */
+    uint64_t active_count;
+    uint64_t executing;             /* runs that occupy, or wait for, a worker */
+    int64_t next_run_event_mono_ms; /* no run deadline before this */
+    double average_run_ms;
+
+    jsi_link events; /* struct jsi_event.link */
+    size_t event_count;
+    uint64_t events_lost; /* since the last EVENTS_DROPPED event */
+
+    int backend_failures; /* in a row, on lane CLAIM */
+    int keep_failures;
+    int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
+    int64_t beat_at_mono_ms;
+    uint64_t keep_round;
+    bool admin_busy;
+    uint64_t request_counter;
+
+    jsi_thread threads[JSI_THREAD_COUNT];
+    jsi_thread *workers; /* settings.workers of them, or NULL */
+
+    jobsched_stats stats; /* counters only */
+
+    /* the elector's own, no lock: one batch */
+    jobsched_claim *claims;
+    jobsched_finish *finishes;
+    jobsched_announcement *announcements;
+    void **batch; /* what each item is about */
+    jobsched_run **runs;
+    /* the keeper's own, no lock: one batch */
+    jobsched_lease *leases;
+    jobsched_run **leased;
+    char (*lease_notes)[JOBSCHED_NOTE_BYTES + 1];
+};
+
+/* ---- time --------------------------------------------------------------- */
+
+static inline int64_t jsi_mono(const jobsched *s)
+{
+    return s->clock.mono_ms(s->clock.ctx);
+}
+
+static inline int64_t jsi_now_locked(const jobsched *s)
+{
+    return jsi_timesync_now(&s->sync, jsi_mono(s));
+}
+
+/* ---- settings.c, registry.c ---------------------------------------------- */
+
+int jsi_settings_init(jsi_settings *out_settings, const jobsched_options *options,
+                      const jobsched_allocator *allocator);
+void jsi_settings_fini(jsi_settings *settings, const jobsched_allocator *allocator);
+
+/* 1 to 200 bytes of UTF-8 without control characters. */
+int jsi_name_check(const char *what, const char *name);
+
+/* Finds the driver of a URL's scheme; *out_library is to be closed after use, or NULL. */
+int jsi_registry_find(const char *url, const jobsched_backend *const *given,
+                      const jobsched_backend **out_driver, void **out_library);
+void jsi_registry_close(void *library);
+
+/* ---- job.c --------------------------------------------------------------- */
+
+int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job);
+
+/* Gives back one reference, and frees the job (calling user_data_free) with the last. Needs the
+ * lock NOT held. */
+void jsi_job_release(jobsched *s, jsi_job *job);
+
+/* Waits for the next occurrence after job->mark_ms, if there is anything to wait for. */
+void jsi_job_rearm_locked(jobsched *s, jsi_job *job);
+
+/* Takes a job out of whatever it waits for. */
+void jsi_job_disarm_locked(jobsched *s, jsi_job *job);
+
+/* ---- decide.c ------------------------------------------------------------ */
+
+/* Fills job->ask with what to ask about job->next_ms at this instant. Pure. */
+void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms);
+
+/* The stable delay of an occurrence, below spec.jitter_ms. */
+int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms);
+
+/* ---- tick.c -------------------------------------------------------------- */
+
+/* Returns the monotonic instant at which it wants to be called again. */
+int64_t jsi_tick(jobsched *s);
+
+/* ---- elect.c, answer.c, ask.c -------------------------------------------- */
+
+/* One round. Returns true if there may be more to do at once; else *out_again_mono_ms is when to
+ * look again without being woken (JOBSCHED_NONE: never). */
+bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms);
+
+/* Applies one answered claim. run is the prepared run of a claim that asked for one; returns
+ * true if it was used. */
+bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, jobsched_run *run,
+                       int64_t sent_mono_ms);
+
+/* Queues a trigger or rerun of a job of this node, unless it is queued already. */
+int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_ms,
+                         const char *request);
+/* Forgets an ask that needs no answer any more. Returns a job whose reference the caller must
+ * release once the lock is dropped, or NULL. */
+jsi_job *jsi_ask_drop_locked(jobsched *s, jsi_ask *ask);
+/* A run of this job ended here: whatever waits for that is asked again at once. */
+void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
+
+/* ---- keep.c -------------------------------------------------------------- */
+
+/* One round, if it is time. Returns when to look again. */
+int64_t jsi_keep(jobsched *s);
+
+/* ---- run.c, end.c, call_job.c, work.c ------------------------------------- */
+
+jobsched_run *jsi_run_new(jobsched *s, jsi_job *job); /* one reference; job's is taken along */
+void jsi_run_release(jobsched *s, jobsched_run *run); /* needs the lock not held */
+
+/* Makes a prepared run an active one. */
+void jsi_run_granted_locked(jobsched *s, jobsched_run *run, const jobsched_claim *claim,
+                            int64_t sent_mono_ms);
+/* Queues a granted run, or its next attempt, for a worker. Needs the lock not held. */
+void jsi_run_submit(jobsched *s, jobsched_run *run);
+void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms);
+void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason);
+/* The tick must look at the runs again at this instant. */
+void jsi_run_expect_locked(jobsched *s, int64_t at_mono_ms);
+/* Timeouts, lease ends, retries that are due; puts retries on *out_retries (work_link). */
+void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retries);
+/* A callback, or jobsched_run_finish, gave a result. */
+void jsi_run_result_locked(jobsched *s, jobsched_run *run, int result);
+/* The outcome is written (or refused): the run leaves the node. The caller releases the run once
+ * the lock is dropped. */
+void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer);
+
+/* Frees an orphaned run that has ended, and its share of the scheduler. Needs the lock not held. */
+void jsi_run_bury(jobsched *s, jobsched_run *run);
+/* Gives one attempt of a queued run to the callback, on the calling thread. */
+void jsi_run_execute(jobsched *s, jobsched_run *run);
+
+int jsi_call_run(jobsched_run *run);
+void jsi_call_stop(jobsched_run *run, int reason);
+void jsi_call_user_data_free(const jobsched_job_spec *spec);
+/* Whether the calling thread is inside a callback or observer of this scheduler. */
+bool jsi_call_is_inside(const jobsched *s);
+/* Around calls out: enter returns what leave is to restore. */
+const jobsched *jsi_call_enter(const jobsched *s);
+void jsi_call_leave(const jobsched *before);
+
+/* Executes one run of the own workers' queue. Returns false if there was none. */
+bool jsi_work(jobsched *s);
+
+/* How many more runs this node should claim now. */
+uint64_t jsi_capacity_locked(const jobsched *s);
+
+/* ---- observer.c ----------------------------------------------------------- */
+
+/* An event with the fields that most share filled in. job and run may be NULL. */
+jobsched_event jsi_event(int kind, const jsi_job *job, const jobsched_run *run);
+void jsi_emit_locked(jobsched *s, const jobsched_event *event);
+void jsi_emit(jobsched *s, const jobsched_event *event);
+bool jsi_deliver(jobsched *s);
+void jsi_events_fini(jobsched *s);
+
+/* ---- backend_call.c -------------------------------------------------------- */
+
+/* Each also samples the clock, counts, and tells observers when the backend fails or is back.
+ * Needs the lock not held. */
+int jsi_backend_open(jobsched *s);
+void jsi_backend_close(jobsched *s);
+int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count);
+int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count);
+int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count);
+int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count);
+int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, void *visit_data),
+                     void *visit_data);
+int jsi_backend_control(jobsched *s, const jobsched_command *command,
+                        jobsched_control_result *out_result);
+int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
+                     void *visit_data);
+
+/* ---- threads.c, api.c ------------------------------------------------------ */
+
+/* Starts all threads, or none. */
+int jsi_threads_start(jobsched *s);
+/* In state JSI_CLOSING: waits at most wait_ms for the threads to end. Those that did not are
+ * abandoned: they hold a reference to the scheduler and give it back when they end. Returns how
+ * many. */
+size_t jsi_threads_join(jobsched *s, int64_t wait_ms);
+
+void jsi_wake_tick_locked(jobsched *s);
+void jsi_wake_elect_locked(jobsched *s);
+void jsi_wake_keep_locked(jobsched *s);
+
+/* Copies a caller's struct into one of this library's size: fields the caller does not know are
+ * zero, fields this library does not know must be zero. */
+int jsi_copy_struct(const char *what, void *out_struct, size_t out_bytes, const void *given);
+
+/* First thing in every public call on a scheduler: EINVAL for NULL, EFORK in a child. */
+int jsi_enter(const jobsched *s);
+/* Frees the scheduler with the last reference. Needs the lock not held. */
+void jsi_scheduler_release(jobsched *s);
+
+#endif

@@ -1,0 +1,207 @@
+/* job.c: a job of this node: made from its spec, armed, disarmed, freed.
+ * Locks: functions ending in _locked need s->lock; jsi_job_release must not have it. */
+#include "engine/internal.h"
+#include "schedule/schedule.h"
+
+#include <stdio.h>
+
+static int check_span(const char *what, int64_t value_ms, int64_t high_ms)
+{
+    if (value_ms < 0 || value_ms > high_ms) {
+        return jsi_fail_range(JOBSCHED_EINVAL, what, -1, 0, high_ms,
+                              "%s of %lld ms is outside 0-%lld ms", what, (long long)value_ms,
+                              (long long)high_ms);
+    }
+    return JOBSCHED_OK;
+}
+
+static int check_number(const char *what, int64_t value, int64_t low, int64_t high)
+{
+    if (value < low || value > high) {
+        return jsi_fail_range(JOBSCHED_EINVAL, what, -1, low, high, "%s %lld is outside %lld-%lld",
+                              what, (long long)value, (long long)low, (long long)high);
+    }
+    return JOBSCHED_OK;
+}
+
+static int check_spec(const jobsched_job_spec *spec)
+{
+    if (spec->schedule == NULL || spec->run == NULL) {
+        const char *what = spec->schedule == NULL ? "schedule" : "run";
+        return jsi_fail_at(JOBSCHED_EINVAL, what, -1, "job '%s' has no %s", spec->name, what);
+    }
+    int failed = check_number("misfire", spec->misfire, 0, JOBSCHED_MISFIRE_ALL);
+    failed =
+        failed != 0 ? failed : check_number("overlap", spec->overlap, 0, JOBSCHED_OVERLAP_ALLOW);
+    failed =
+        failed != 0 ? failed : check_number("recover", spec->recover, 0, JOBSCHED_RECOVER_RERUN);
+    failed = failed != 0
+                 ? failed
+                 : check_number("misfire_limit", spec->misfire_limit, 0, JSI_MISFIRE_LIMIT_MAX);
+    failed = failed != 0
+                 ? failed
+                 : check_number("recover_limit", spec->recover_limit, 0, JSI_RECOVER_LIMIT_MAX);
+    failed = failed != 0 ? failed : check_number("attempts", spec->attempts, 0, JSI_ATTEMPTS_MAX);
+    failed =
+        failed != 0 ? failed : check_span("misfire_grace", spec->misfire_grace_ms, JSI_SPAN_MAX_MS);
+    failed = failed != 0 ? failed : check_span("backoff", spec->backoff_ms, JSI_SPAN_MAX_MS);
+    failed =
+        failed != 0 ? failed : check_span("backoff_max", spec->backoff_max_ms, JSI_SPAN_MAX_MS);
+    failed = failed != 0 ? failed : check_span("timeout", spec->timeout_ms, JSI_SPAN_MAX_MS);
+    failed = failed != 0 ? failed : check_span("jitter", spec->jitter_ms, JSI_SPAN_MAX_MS);
+    if (failed == 0 && spec->lease_ms != 0) {
+        failed = check_number("lease", spec->lease_ms, JSI_LEASE_MIN_MS, JSI_LEASE_MAX_MS);
+    }
+    return failed;
+}
+
+static void fill_defaults(const jobsched *s, jsi_job *job)
+{
+    jobsched_job_spec *spec = &job->spec;
+    if (spec->misfire_limit == 0) {
+        spec->misfire_limit = JSI_MISFIRE_LIMIT_DEFAULT;
+    }
+    if (spec->recover_limit == 0) {
+        spec->recover_limit = JSI_RECOVER_LIMIT_DEFAULT;
+    }
+    if (spec->attempts == 0) {
+        spec->attempts = 1;
+    }
+    if (spec->backoff_ms == 0) {
+        spec->backoff_ms = JSI_BACKOFF_DEFAULT_MS;
+    }
+    if (spec->backoff_max_ms == 0) {
+        spec->backoff_max_ms = JSI_BACKOFF_MAX_DEFAULT_MS;
+    }
+    job->lease_ms = spec->lease_ms != 0 ? spec->lease_ms : s->settings.lease_ms;
+}
+
+/* What must be the same on all nodes, and nothing else: the cluster compares it byte by byte. */
+static int make_definition(const jobsched *s, jsi_job *job)
+{
+    const jobsched_job_spec *spec = &job->spec;
+    char text[JOBSCHED_DEFINITION_BYTES + 1];
+    int length = snprintf(
+        text, sizeof text,
+        "schedule=%s\ntimezone=%s\nmisfire=%d,%u,%lld\noverlap=%d\n"
+        "recover=%d,%u\njitter=%lld\ndisabled=%d\n",
+        jsi_schedule_text(job->schedule), spec->timezone == NULL ? "" : spec->timezone,
+        spec->misfire, spec->misfire_limit, (long long)spec->misfire_grace_ms, spec->overlap,
+        spec->recover, spec->recover_limit, (long long)spec->jitter_ms, spec->disabled != 0);
+    if (length < 0 || (size_t)length >= sizeof text) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "definition of job '%s' is longer than %d bytes",
+                             spec->name, JOBSCHED_DEFINITION_BYTES);
+    }
+    job->definition = jsi_strdup(&s->allocator, text);
+    return job->definition == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
+}
+
+static void free_parts(const jobsched *s, jsi_job *job)
+{
+    jobsched_schedule_free(job->schedule);
+    jsi_free(&s->allocator, job->name);
+    jsi_free(&s->allocator, job->definition);
+    jsi_free(&s->allocator, job->timezone);
+    jsi_free(&s->allocator, job);
+}
+
+static int parse_schedule(const jobsched *s, const jobsched_job_spec *spec,
+                          jobsched_schedule **out_schedule)
+{
+    /* The key of H and ~ is the job's identity in the cluster: namespace and name. */
+    char key[2 * JOBSCHED_NAME_BYTES + 2];
+    (void)snprintf(key, sizeof key, "%s/%s", s->settings.name_space, spec->name);
+    jobsched_schedule_options options;
+    JOBSCHED_INIT(&options);
+    options.timezone = spec->timezone;
+    options.key = key;
+    options.allocator = &s->allocator;
+    jobsched_schedule *schedule = NULL;
+    int failed = jobsched_schedule_parse(spec->schedule, &options, &schedule);
+    if (failed != 0) {
+        return failed;
+    }
+    if (jobsched_schedule_is_never(schedule) && !spec->allow_never) {
+        jobsched_schedule_free(schedule);
+        return jobsched_fail(JOBSCHED_ENEVER, 0,
+                             "schedule '%s' of job '%s' can never match; set allow_never to park a "
+                             "job on purpose",
+                             spec->schedule, spec->name);
+    }
+    *out_schedule = schedule;
+    return JOBSCHED_OK;
+}
+
+int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
+{
+    int failed = jsi_name_check("job", spec->name);
+    failed = failed != 0 ? failed : check_spec(spec);
+    if (failed != 0) {
+        return failed;
+    }
+    jsi_job *job = jsi_new(&s->allocator, sizeof *job);
+    if (job == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    job->spec = *spec;
+    job->references = 1;
+    job->next_ms = JOBSCHED_NONE;
+    job->ask.job = job;
+    job->name = jsi_strdup(&s->allocator, spec->name);
+    job->timezone = jsi_strdup(&s->allocator, spec->timezone);
+    fill_defaults(s, job);
+    if (job->name == NULL || (spec->timezone != NULL && job->timezone == NULL)) {
+        failed = JOBSCHED_ENOMEM;
+    }
+    failed = failed != 0 ? failed : parse_schedule(s, spec, &job->schedule);
+    failed = failed != 0 ? failed : make_definition(s, job);
+    if (failed != 0) {
+        free_parts(s, job);
+        return failed;
+    }
+    job->spec.name = job->name;
+    job->spec.timezone = job->timezone;
+    job->spec.schedule = jsi_schedule_text(job->schedule);
+    *out_job = job;
+    return JOBSCHED_OK;
+}
+
+void jsi_job_release(jobsched *s, jsi_job *job)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool last = --job->references == 0;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (last) {
+        jsi_call_user_data_free(&job->spec);
+        free_parts(s, job);
+    }
+}
+
+void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
+{
+    job->waits = false;
+    job->next_ms =
+        job->spec.disabled ? JOBSCHED_NONE : jobsched_schedule_next(job->schedule, job->mark_ms);
+    if (job->next_ms == JOBSCHED_NONE) {
+        job->phase = JSI_JOB_IDLE;
+        return;
+    }
+    job->phase = JSI_JOB_ARMED;
+    jsi_due_arm(&s->due, &job->due, job->next_ms + jsi_jitter(job, job->next_ms));
+    jsi_wake_tick_locked(s);
+}
+
+void jsi_job_disarm_locked(jobsched *s, jsi_job *job)
+{
+    jsi_due_disarm(&s->due, &job->due);
+    if (job->phase == JSI_JOB_NEW) {
+        jsi_list_remove(&job->link);
+    } else if (job->phase == JSI_JOB_READY && !job->ask.unresolved) {
+        jsi_list_remove(&job->ask.link);
+        job->references--; /* the ask's; the table's remains */
+    }
+    if (job->phase == JSI_JOB_NEW || job->phase == JSI_JOB_ARMED ||
+        (job->phase == JSI_JOB_READY && !job->ask.unresolved)) {
+        job->phase = JSI_JOB_IDLE;
+    }
+}

@@ -1,0 +1,287 @@
+/* lifecycle.c: start, stop, drain, close: three verbs to end (ask, wait, release).
+ * Locks: takes s->lock; never over a backend call or a callback. */
+#include "base/thread.h"
+
+#include "engine/internal.h"
+
+#include <stdio.h>
+
+static void emit_plain_locked(jobsched *s, int kind)
+{
+    jobsched_event event = jsi_event(kind, NULL, NULL);
+    jsi_emit_locked(s, &event);
+}
+
+int jobsched_start(jobsched *scheduler)
+{
+    jobsched *s = scheduler;
+    int failed = jsi_enter(s);
+    if (failed != 0) {
+        return failed;
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    enum jsi_state before = s->state;
+    if (before == JSI_OPEN) {
+        s->state = JSI_STARTED; /* also keeps a second caller from starting threads */
+        s->keep_now = true;
+        emit_plain_locked(s, JOBSCHED_EVENT_STARTED);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (before == JSI_STARTED) {
+        return JOBSCHED_OK;
+    }
+    if (before != JSI_OPEN) {
+        return jobsched_fail(JOBSCHED_ESTATE, 0, "a stopped scheduler is not started again");
+    }
+    failed = jsi_threads_start(s);
+    if (failed != 0) {
+        jobsched_error error = *jobsched_last_error();
+        (void)pthread_mutex_lock(&s->lock);
+        s->state = JSI_CLOSING;
+        (void)pthread_mutex_unlock(&s->lock);
+        (void)jsi_threads_join(s, s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS);
+        (void)pthread_mutex_lock(&s->lock);
+        s->state = JSI_OPEN;
+        (void)pthread_mutex_unlock(&s->lock);
+        return jobsched_fail(error.code, error.system_errno, "%s", error.message);
+    }
+    return JOBSCHED_OK;
+}
+
+static void stop_locked(jobsched *s)
+{
+    if (s->state == JSI_OPEN || s->state == JSI_STARTED) {
+        if (s->state == JSI_STARTED) {
+            emit_plain_locked(s, JOBSCHED_EVENT_STOPPED);
+        }
+        s->state = JSI_STOPPED;
+        jsi_wake_tick_locked(s);
+        jsi_wake_elect_locked(s);
+    }
+}
+
+int jobsched_stop(jobsched *scheduler)
+{
+    jobsched *s = scheduler;
+    int failed = jsi_enter(s);
+    if (failed != 0) {
+        return failed;
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    stop_locked(s);
+    (void)pthread_mutex_unlock(&s->lock);
+    return JOBSCHED_OK;
+}
+
+/* ---- drain ----------------------------------------------------------------- */
+
+/* Names the runs that are left, as many as fit, and tells observers of each. */
+static void name_left_locked(jobsched *s, char *out_text, size_t text_bytes)
+{
+    size_t length = 0;
+    out_text[0] = '\0';
+    for (jsi_link *link = s->active.next; link != &s->active; link = link->next) {
+        jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
+        jobsched_event event = jsi_event(JOBSCHED_EVENT_RUN_LEFT, run->job, run);
+        event.message = run->state == JSI_RUN_ENDED ? "its outcome could not be written"
+                                                    : "its callback has not returned";
+        jsi_emit_locked(s, &event);
+        if (length < text_bytes - 1) {
+            int added =
+                snprintf(out_text + length, text_bytes - length, "%s'%s' (token %llu%s)",
+                         length > 0 ? ", " : "", run->job->name, (unsigned long long)run->token,
+                         run->state == JSI_RUN_ENDED ? ", ended" : "");
+            length += added > 0 ? (size_t)added : 0;
+        }
+    }
+}
+
+static void ask_all_locked(jobsched *s, int reason)
+{
+    jsi_link *link = s->active.next;
+    while (link != &s->active) {
+        jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
+        link = link->next;
+        jsi_run_stop_locked(s, run, reason);
+    }
+}
+
+/* Waits for active runs until an instant or until none is left. Naps follow the injected clock,
+ * so jobsched_wakeup() lets a moved one be seen. */
+static void wait_idle_locked(jobsched *s, int64_t until_mono_ms)
+{
+    while (s->active_count > 0 && s->state != JSI_CLOSING) {
+        int64_t left_ms = until_mono_ms - jsi_mono(s);
+        if (left_ms <= 0) {
+            return;
+        }
+        jsi_cond_wait_ms(&s->idle_cond, &s->lock, left_ms < 1000 ? left_ms : 1000);
+    }
+}
+
+int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
+{
+    jobsched *s = scheduler;
+    int failed = jsi_enter(s);
+    if (failed != 0) {
+        return failed;
+    }
+    if (jsi_call_is_inside(s)) {
+        return jobsched_fail(JOBSCHED_EREENTRANT, 0,
+                             "jobsched_drain was called from a callback, which it would wait for");
+    }
+    if (timeout_ms < 0 || timeout_ms > JSI_SPAN_MAX_MS) {
+        return jsi_fail_range(JOBSCHED_EINVAL, "timeout_ms", -1, 0, JSI_SPAN_MAX_MS,
+                              "drain timeout of %lld ms is outside 0-%lld ms",
+                              (long long)timeout_ms, (long long)JSI_SPAN_MAX_MS);
+    }
+    int64_t ask_ms =
+        timeout_ms / 5 < JSI_DRAIN_STOP_MAX_MS ? timeout_ms / 5 : JSI_DRAIN_STOP_MAX_MS;
+    char left[JOBSCHED_MESSAGE_BYTES - 100];
+    (void)pthread_mutex_lock(&s->lock);
+    int64_t until_ms = jsi_mono(s) + timeout_ms;
+    stop_locked(s);
+    wait_idle_locked(s, until_ms - ask_ms);
+    ask_all_locked(s, JOBSCHED_STOP_SHUTDOWN);
+    wait_idle_locked(s, until_ms);
+    uint64_t left_count = s->active_count;
+    if (left_count > 0) {
+        name_left_locked(s, left, sizeof left);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return left_count == 0 ? JOBSCHED_OK
+                           : jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
+                                           "%llu runs are left at the drain's deadline: %s",
+                                           (unsigned long long)left_count, left);
+}
+
+/* ---- close ----------------------------------------------------------------- */
+
+/* A run that nobody will touch again is dropped; one that somebody still holds becomes an orphan,
+ * and whoever ends it buries it. */
+static size_t settle_runs(jobsched *s)
+{
+    size_t orphans = 0;
+    jsi_link dropped;
+    jsi_list_init(&dropped);
+    (void)pthread_mutex_lock(&s->lock);
+    jsi_link *link = s->active.next;
+    while (link != &s->active) {
+        jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
+        link = link->next;
+        bool with_host = run->state == JSI_RUN_QUEUED && s->executor.submit != NULL;
+        if (run->state == JSI_RUN_CALLING || run->state == JSI_RUN_PENDING || with_host) {
+            run->orphan = true;
+            s->references++;
+            orphans++;
+        } else {
+            jsi_list_remove(&run->work_link);
+            jsi_list_remove(&run->link);
+            jsi_list_append(&dropped, &run->link);
+        }
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    while ((link = jsi_list_take(&dropped)) != NULL) {
+        jsi_run_release(s, JSI_CONTAINER(link, jobsched_run, link));
+    }
+    return orphans;
+}
+
+static void drop_asks(jobsched *s)
+{
+    jsi_link *const lists[] = {&s->ready, &s->held};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        for (;;) {
+            (void)pthread_mutex_lock(&s->lock);
+            jsi_link *link = jsi_list_first(lists[i]);
+            jsi_ask *ask = link == NULL ? NULL : JSI_CONTAINER(link, jsi_ask, link);
+            jsi_job *job = ask == NULL ? NULL : ask->job;
+            if (ask != NULL) {
+                (void)jsi_ask_drop_locked(s, ask);
+            }
+            (void)pthread_mutex_unlock(&s->lock);
+            if (job == NULL) {
+                break;
+            }
+            jsi_job_release(s, job);
+        }
+    }
+}
+
+/* on_stop calls that were never delivered. */
+static void drop_stops(jobsched *s)
+{
+    for (;;) {
+        (void)pthread_mutex_lock(&s->lock);
+        jsi_link *link = jsi_list_take(&s->stops);
+        (void)pthread_mutex_unlock(&s->lock);
+        if (link == NULL) {
+            return;
+        }
+        jsi_run_release(s, JSI_CONTAINER(link, jobsched_run, stop_link));
+    }
+}
+
+static void drop_jobs(jobsched *s)
+{
+    for (;;) {
+        size_t position = 0;
+        (void)pthread_mutex_lock(&s->lock);
+        jsi_job *job = jsi_map_each(&s->jobs, &position);
+        if (job != NULL) {
+            jsi_map_remove(&s->jobs, job->name);
+            job->withdrawn = true;
+            jsi_job_disarm_locked(s, job);
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        if (job == NULL) {
+            return;
+        }
+        jsi_job_release(s, job);
+    }
+}
+
+int jobsched_close(jobsched *scheduler)
+{
+    jobsched *s = scheduler;
+    if (s == NULL) {
+        return JOBSCHED_OK;
+    }
+    int failed = jsi_enter(s);
+    if (failed != 0) {
+        return failed;
+    }
+    if (jsi_call_is_inside(s)) {
+        return jobsched_fail(JOBSCHED_EREENTRANT, 0,
+                             "jobsched_close was called from a callback of the same scheduler");
+    }
+    (void)pthread_mutex_lock(&s->lock);
+    stop_locked(s);
+    ask_all_locked(s, JOBSCHED_STOP_LEASE_LOST);
+    s->state = JSI_CLOSING;
+    (void)pthread_mutex_unlock(&s->lock);
+    size_t abandoned = jsi_threads_join(s, s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS);
+    /* Only a thread that is still inside a backend call keeps the backend open; it closes with
+     * the last reference then. */
+    bool backend_idle =
+        !s->threads[JSI_THREAD_ELECT].abandoned && !s->threads[JSI_THREAD_KEEP].abandoned;
+    if (backend_idle) {
+        /* Outcomes of runs that ended on the way. */
+        int64_t again_ms;
+        (void)jsi_elect(s, &again_ms);
+    }
+    size_t orphans = settle_runs(s);
+    drop_asks(s);
+    drop_stops(s);
+    drop_jobs(s);
+    if (backend_idle) {
+        jsi_backend_close(s);
+    }
+    jsi_scheduler_release(s);
+    return orphans + abandoned == 0
+               ? JOBSCHED_OK
+               : jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
+                               "closed while %zu callbacks still go on; what they hold is freed "
+                               "when they return",
+                               orphans + (orphans == 0 ? abandoned : 0));
+}

@@ -1,0 +1,69 @@
+/* limits.h: every bound of the engine, with its reason (G11). */
+#ifndef JSI_LIMITS_H
+#define JSI_LIMITS_H
+
+enum {
+    /* Below this a lease would be lost to ordinary scheduling delays of a busy machine. */
+    JSI_LEASE_MIN_MS = 300,
+    /* Above this a frozen owner would block its job for longer than an operator sleeps. */
+    JSI_LEASE_MAX_MS = 3600 * 1000,
+    JSI_LEASE_DEFAULT_MS = 30 * 1000,
+
+    /* Heartbeats per lease: two may get lost before the lease is in danger. */
+    JSI_BEATS_PER_LEASE = 3,
+    /* The default request timeout is lease / this, so that a failed heartbeat can be repeated
+     * within the lease. */
+    JSI_REQUESTS_PER_LEASE = 6,
+    JSI_REQUEST_TIMEOUT_MAX_MS = 5 * 1000,
+
+    /* A run is told of a lost lease this much (a tenth of the lease, at most this) before its
+     * end, so that it is told before anybody else can be granted the job (G5). */
+    JSI_LEASE_MARGIN_MAX_MS = 500,
+
+    JSI_MISFIRE_AFTER_DEFAULT_MS = 10 * 1000,
+    JSI_MISFIRE_LIMIT_DEFAULT = 100,
+    JSI_MISFIRE_LIMIT_MAX = 10 * 1000,
+    /* Occurrences counted in one go for a range row: 3 ms of work under the lock. A longer
+     * range becomes several rows. */
+    JSI_SKIP_COUNT_MAX = 100 * 1000,
+
+    JSI_ATTEMPTS_MAX = 1000,
+    JSI_RECOVER_LIMIT_DEFAULT = 3,
+    JSI_RECOVER_LIMIT_MAX = 100,
+    JSI_BACKOFF_DEFAULT_MS = 1000,
+    JSI_BACKOFF_MAX_DEFAULT_MS = 60 * 1000,
+
+    JSI_WORKERS_DEFAULT = 4,
+    JSI_WORKERS_MAX = 1024,
+    /* Beyond free workers a node claims what it can run within this span. */
+    JSI_WINDOW_MS = 100,
+
+    JSI_HISTORY_COUNT_DEFAULT = 1000,
+    JSI_HISTORY_COUNT_MAX = 10 * 1000 * 1000,
+
+    /* Waiting events: about 2 MiB. A stuck observer costs this much and no more. */
+    JSI_EVENTS_MAX = 4096,
+    /* Waiting triggers and reruns that this node knows of. More are found again at the next
+     * heartbeat. */
+    JSI_EXTRA_ASKS_MAX = 10 * 1000,
+
+    /* Longest sleep of the tick: a step of the wall clock is noticed within this. */
+    JSI_TICK_SLEEP_MAX_MS = 1000,
+    /* A wall clock that moved against the monotonic one by more than this has been stepped. */
+    JSI_CLOCK_STEP_MS = 200,
+
+    /* Retry of a failed backend: 50 ms, doubling up to this. Short, since everything waits. */
+    JSI_RETRY_FIRST_MS = 50,
+    JSI_RETRY_MAX_MS = 2000,
+
+    /* How long jobsched_close() waits for library threads beyond two request timeouts. */
+    JSI_CLOSE_GRACE_MS = 1000,
+    /* The last part of a drain, in which runs are asked to stop. */
+    JSI_DRAIN_STOP_MAX_MS = 5000
+};
+
+/* 100 years: longer spans are mistakes, and sums of instants stay far from overflow. */
+#define JSI_SPAN_MAX_MS            INT64_C(3155760000000)
+#define JSI_HISTORY_AGE_DEFAULT_MS INT64_C(2592000000) /* 30 days */
+
+#endif

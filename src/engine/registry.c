@@ -1,0 +1,148 @@
+/* registry.c: from a URL's scheme to a driver. Built in, then given by the host, then loaded
+ * as a sibling library. No process-wide table: what the host gives comes with its options. */
+#include "engine/internal.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+
+enum { SCHEME_BYTES = 32 };
+
+/* The scheme, checked to be harmless as a part of a file name. */
+static int scheme_of(const char *url, char *out_scheme)
+{
+    size_t length = strcspn(url, ":");
+    if (url[length] != ':' || length == 0 || length >= SCHEME_BYTES) {
+        return jsi_fail_at(JOBSCHED_EINVAL, "lock", 0,
+                           "lock URL has no scheme; expected for example 'single:' or "
+                           "'sqlite:/path/to/file.db'");
+    }
+    for (size_t i = 0; i < length; i++) {
+        bool letter = url[i] >= 'a' && url[i] <= 'z';
+        bool other = (url[i] >= '0' && url[i] <= '9') || url[i] == '+' || url[i] == '-';
+        if (!letter && (i == 0 || !other)) {
+            return jsi_fail_at(JOBSCHED_EINVAL, "lock", (int64_t)i,
+                               "lock URL scheme has a character that is not a lower-case letter, "
+                               "digit, '+' or '-' at byte %zu",
+                               i);
+        }
+    }
+    memcpy(out_scheme, url, length);
+    out_scheme[length] = '\0';
+    return JOBSCHED_OK;
+}
+
+static int check_driver(const jobsched_backend *driver, const char *scheme)
+{
+    if (driver->abi != JOBSCHED_BACKEND_ABI) {
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                             "backend '%s' was built for contract %u, this library has %d", scheme,
+                             driver->abi, JOBSCHED_BACKEND_ABI);
+    }
+    return JOBSCHED_OK;
+}
+
+static void *load(const char *path)
+{
+    /* NODELETE: threads and exit handlers of a client library may outlive the last handle. */
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* Tries the folder of the library (or program) that holds this code, then the loader's path. */
+static void *load_sibling(const char *scheme)
+{
+    /* Its address tells where this code was loaded from; a function's would need a cast that
+     * ISO C does not define. */
+    static const char here = 0;
+    char path[PATH_MAX];
+    void *library = NULL;
+    Dl_info self;
+    if (dladdr(&here, &self) != 0 && self.dli_fname != NULL) {
+        const char *slash = strrchr(self.dli_fname, '/');
+        int folder_bytes = slash == NULL ? 0 : (int)(slash - self.dli_fname) + 1;
+        int wanted = snprintf(path, sizeof path, "%.*slibjobsched-%s.so", folder_bytes,
+                              self.dli_fname, scheme);
+        if (folder_bytes > 0 && wanted > 0 && (size_t)wanted < sizeof path) {
+            library = load(path);
+        }
+    }
+    if (library == NULL) {
+        (void)snprintf(path, sizeof path, "libjobsched-%s.so.%d", scheme, JOBSCHED_VERSION_MAJOR);
+        library = load(path);
+    }
+    return library;
+}
+
+typedef const jobsched_backend *(*driver_fn)(void);
+
+static int load_driver(const char *scheme, const jobsched_backend **out_driver, void **out_library)
+{
+    void *library = load_sibling(scheme);
+    if (library == NULL) {
+        const char *why = dlerror();
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                             "no backend for scheme '%s': install libjobsched-%s.so beside "
+                             "libjobsched.so, or give its driver in options.backends (%s)",
+                             scheme, scheme, why == NULL ? "not found" : why);
+    }
+    char symbol[SCHEME_BYTES + 32];
+    (void)snprintf(symbol, sizeof symbol, "jobsched_backend_%s", scheme);
+    for (char *at = symbol; *at != '\0'; at++) {
+        if (*at == '+' || *at == '-') {
+            *at = '_';
+        }
+    }
+    /* POSIX promises that the bits of dlsym's result are a function pointer's. */
+    void *address = dlsym(library, symbol);
+    driver_fn function = NULL;
+    memcpy(&function, &address, sizeof function);
+    if (address == NULL) {
+        (void)dlclose(library);
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0, "libjobsched-%s.so does not export '%s'",
+                             scheme, symbol);
+    }
+    const jobsched_backend *driver = function();
+    int failed = check_driver(driver, scheme);
+    if (failed != 0) {
+        (void)dlclose(library);
+        return failed;
+    }
+    *out_driver = driver;
+    *out_library = library;
+    return JOBSCHED_OK;
+}
+
+int jsi_registry_find(const char *url, const jobsched_backend *const *given,
+                      const jobsched_backend **out_driver, void **out_library)
+{
+    char scheme[SCHEME_BYTES];
+    int failed = scheme_of(url, scheme);
+    if (failed != 0) {
+        return failed;
+    }
+    const jobsched_backend *found = NULL;
+    if (strcmp(scheme, "single") == 0) {
+        found = jobsched_backend_single();
+    }
+    for (size_t i = 0; found == NULL && given != NULL && given[i] != NULL; i++) {
+        if (strcmp(given[i]->scheme, scheme) == 0) {
+            found = given[i];
+        }
+    }
+    if (found == NULL) {
+        return load_driver(scheme, out_driver, out_library);
+    }
+    failed = check_driver(found, scheme);
+    if (failed == 0) {
+        *out_driver = found;
+        *out_library = NULL;
+    }
+    return failed;
+}
+
+void jsi_registry_close(void *library)
+{
+    if (library != NULL) {
+        (void)dlclose(library);
+    }
+}

@@ -1,0 +1,101 @@
+/* work.c: from a granted run to its callback, on own workers or the host's executor.
+ * Locks: takes s->lock; drops it over the callback and the executor. */
+#include "engine/internal.h"
+
+/* Refused before the callback was called: whatever the reason, nothing was done. */
+static void refuse_locked(jobsched *s, jobsched_run *run, int result)
+{
+    run->state = JSI_RUN_CALLING;
+    jsi_run_result_locked(s, run, result);
+}
+
+void jsi_run_execute(jobsched *s, jobsched_run *run)
+{
+    bool orphan;
+    (void)pthread_mutex_lock(&s->lock);
+    if (jobsched_run_should_stop(run) != JOBSCHED_STOP_NONE || run->orphan) {
+        refuse_locked(s, run, JOBSCHED_ECANCELED);
+        orphan = run->orphan;
+        (void)pthread_mutex_unlock(&s->lock);
+        if (orphan) {
+            jsi_run_bury(s, run);
+        }
+        return;
+    }
+    run->state = JSI_RUN_CALLING;
+    uint32_t attempt = atomic_fetch_add(&run->attempt, 1) + 1;
+    if (attempt == 1 && run->job->spec.timeout_ms > 0) {
+        run->timeout_at_mono_ms = jsi_mono(s) + run->job->spec.timeout_ms;
+        jsi_run_expect_locked(s, run->timeout_at_mono_ms);
+    }
+    jobsched_event event = jsi_event(JOBSCHED_EVENT_RUN_STARTED, run->job, run);
+    jsi_emit_locked(s, &event);
+    (void)pthread_mutex_unlock(&s->lock);
+
+    int result = jsi_call_run(run);
+
+    (void)pthread_mutex_lock(&s->lock);
+    if (result == JOBSCHED_PENDING && !run->finish_called) {
+        run->state = JSI_RUN_PENDING; /* from here on jobsched_run_finish may free it */
+        (void)pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    orphan = run->orphan;
+    jsi_run_result_locked(s, run, result == JOBSCHED_PENDING ? run->finish_result : result);
+    (void)pthread_mutex_unlock(&s->lock);
+    if (orphan) {
+        jsi_run_bury(s, run);
+    }
+}
+
+static void execute_for_host(void *arg)
+{
+    jobsched_run *run = arg;
+    jsi_run_execute(run->s, run);
+}
+
+void jsi_run_submit(jobsched *s, jobsched_run *run)
+{
+    if (s->executor.submit == NULL) {
+        (void)pthread_mutex_lock(&s->lock);
+        jsi_list_append(&s->work, &run->work_link);
+        (void)pthread_cond_signal(&s->work_cond);
+        (void)pthread_mutex_unlock(&s->lock);
+        return;
+    }
+    if (s->executor.submit(s->executor.ctx, execute_for_host, run) != 0) {
+        (void)pthread_mutex_lock(&s->lock);
+        static const char refused[] = "the executor refused the run";
+        memcpy(run->note, refused, sizeof refused);
+        (void)atomic_fetch_add(&run->attempt, 1);
+        refuse_locked(s, run, JOBSCHED_EREFUSED);
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+}
+
+bool jsi_work(jobsched *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    jsi_link *link = jsi_list_take(&s->work);
+    (void)pthread_mutex_unlock(&s->lock);
+    if (link == NULL) {
+        return false;
+    }
+    jsi_run_execute(s, JSI_CONTAINER(link, jobsched_run, work_link));
+    return true;
+}
+
+/* Free workers, and a window of what they will have got through within JSI_WINDOW_MS, so that
+ * short runs do not wait for a round trip each, and long ones are left to other nodes. */
+uint64_t jsi_capacity_locked(const jobsched *s)
+{
+    uint64_t hands = s->executor.submit != NULL && s->executor.capacity > 0 ? s->executor.capacity
+                                                                            : s->settings.workers;
+    double rounds = s->average_run_ms < 1 ? JSI_WINDOW_MS : JSI_WINDOW_MS / s->average_run_ms;
+    uint64_t window = (uint64_t)((double)hands * rounds);
+    if (window > JOBSCHED_BATCH_MAX) {
+        window = JOBSCHED_BATCH_MAX;
+    }
+    uint64_t room = hands + window;
+    return s->executing < room ? room - s->executing : 0;
+}
