@@ -129,10 +129,27 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
     }
 }
 
+/* A claim that was repeated, or asked for twice, is granted "again" with the same token. The run
+ * that this node has for it is the one; a second would fire twice (G1). */
+static bool is_active(const jobsched *s, const jsi_ask *ask, uint64_t token)
+{
+    if (!ask->extra && !ask->unresolved) {
+        return false; /* a job's own ask is asked for once, so a repetition is always known */
+    }
+    for (const jsi_link *link = s->active.next; link != &s->active; link = link->next) {
+        const jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
+        if (run->token == token && strcmp(run->job->name, ask->job->name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, jobsched_run *run,
                        int64_t sent_mono_ms)
 {
-    bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP;
+    bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
+                !is_active(s, ask, claim->token);
     if (used) {
         jsi_run_granted_locked(s, run, claim, sent_mono_ms);
     }

@@ -137,6 +137,7 @@ static void init_queues(jobsched *s)
     s->next_run_event_mono_ms = JOBSCHED_NONE;
     s->retry_at_mono_ms = INT64_MIN;
     s->beat_at_mono_ms = mono_ms;
+    s->average_run_ms = JSI_WINDOW_MS; /* claims little until it knows better */
     s->references = 1;
 }
 

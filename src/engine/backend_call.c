@@ -69,11 +69,12 @@ static bool is_told(int failures)
 
 static int end(jobsched *s, const request_frame *frame, int code, const char *operation)
 {
+    int64_t received_mono_ms = jsi_mono(s); /* before the lock, whose wait is no part of the trip */
     (void)pthread_mutex_lock(&s->lock);
     int *failures =
         frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_failures : &s->backend_failures;
     if (code == JOBSCHED_OK) {
-        jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, jsi_mono(s));
+        jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, received_mono_ms);
         jsi_wake_tick_locked(s);
         if (*failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
             *failures = 0;

@@ -160,7 +160,6 @@ struct jobsched {
 
     /* all below guarded by lock */
     enum jsi_state state;
-    bool draining;
     uint32_t references; /* the owner, and each run that outlives jobsched_close */
     jsi_map jobs;
     jsi_due due;

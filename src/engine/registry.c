@@ -8,6 +8,12 @@
 
 enum { SCHEME_BYTES = 32 };
 
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number)  TEXT_OF_(number)
+/* As the build names the libraries: until 1.0 a minor version may change the ABI. */
+#define JOBSCHED_SONAME_ENDING                                                                     \
+    "." TEXT_OF(JOBSCHED_VERSION_MAJOR) "." TEXT_OF(JOBSCHED_VERSION_MINOR)
+
 /* The scheme, checked to be harmless as a part of a file name. */
 static int scheme_of(const char *url, char *out_scheme)
 {
@@ -48,27 +54,31 @@ static void *load(const char *path)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Tries the folder of the library (or program) that holds this code, then the loader's path. */
+/* Tries the folder of the library (or program) that holds this code, then the loader's path. The
+ * versioned name comes first: the bare one is there only where headers are installed, too. */
 static void *load_sibling(const char *scheme)
 {
     /* Its address tells where this code was loaded from; a function's would need a cast that
      * ISO C does not define. */
     static const char here = 0;
+    char name[SCHEME_BYTES + 64];
     char path[PATH_MAX];
-    void *library = NULL;
+    int folder_bytes = 0;
     Dl_info self;
     if (dladdr(&here, &self) != 0 && self.dli_fname != NULL) {
         const char *slash = strrchr(self.dli_fname, '/');
-        int folder_bytes = slash == NULL ? 0 : (int)(slash - self.dli_fname) + 1;
-        int wanted = snprintf(path, sizeof path, "%.*slibjobsched-%s.so", folder_bytes,
-                              self.dli_fname, scheme);
-        if (folder_bytes > 0 && wanted > 0 && (size_t)wanted < sizeof path) {
-            library = load(path);
-        }
+        folder_bytes = slash == NULL ? 0 : (int)(slash - self.dli_fname) + 1;
+    }
+    static const char *const endings[] = {JOBSCHED_SONAME_ENDING, ""};
+    void *library = NULL;
+    for (size_t i = 0; library == NULL && folder_bytes > 0 && i < 2; i++) {
+        int wanted = snprintf(path, sizeof path, "%.*slibjobsched-%s.so%s", folder_bytes,
+                              self.dli_fname, scheme, endings[i]);
+        library = wanted > 0 && (size_t)wanted < sizeof path ? load(path) : NULL;
     }
     if (library == NULL) {
-        (void)snprintf(path, sizeof path, "libjobsched-%s.so.%d", scheme, JOBSCHED_VERSION_MAJOR);
-        library = load(path);
+        (void)snprintf(name, sizeof name, "libjobsched-%s.so" JOBSCHED_SONAME_ENDING, scheme);
+        library = load(name);
     }
     return library;
 }
