@@ -25,6 +25,10 @@ static void excerpt(const struct jsi_source *source, char *out, size_t size)
 
 static int fail(const struct jsi_source *source, const struct jsi_place *place,
                 const int64_t *range, const char *hint, const char *format, va_list arguments)
+    JOBSCHED_PRINTF(5, 0);
+
+static int fail(const struct jsi_source *source, const struct jsi_place *place,
+                const int64_t *range, const char *hint, const char *format, va_list arguments)
 {
     char what[WHAT_BYTES];
     char tail[WHAT_BYTES];
