@@ -65,6 +65,16 @@ case $build in
 *) build=$PWD/$build ;;
 esac
 
+# ThreadSanitizer of this age cannot place its shadow where the kernel randomises with more bits.
+bits=$(cat /proc/sys/vm/mmap_rnd_bits 2> /dev/null || echo 28)
+case $sanitize in
+*thread*)
+    if [ -z "$launcher" ] && [ "$bits" -gt 28 ]; then
+        launcher="setarch;$(uname -m);-R"
+    fi
+    ;;
+esac
+
 # ---- what is needed ----
 
 packages=

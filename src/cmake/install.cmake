@@ -60,6 +60,14 @@ if(TARGET jobsched_sqlite)
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
   install(EXPORT jobsched-sqlite-targets NAMESPACE jobsched::
     DESTINATION ${jobsched_cmake_dir} COMPONENT development)
+  # Not "Requires.private: sqlite3": Debian's file asks for libz in static use, though its package
+  # does not bring it and nothing of it is needed.
+  pkg_check_modules(jobsched_sqlite3 QUIET sqlite3)
+  if(jobsched_sqlite3_FOUND)
+    list(JOIN jobsched_sqlite3_LDFLAGS " " jobsched_sqlite_libs)
+  else()
+    set(jobsched_sqlite_libs -lsqlite3)
+  endif()
   jobsched_install_pc(jobsched-sqlite)
 endif()
 
