@@ -1,0 +1,32 @@
+/* options.h: the command line of elected-crond. */
+#ifndef ELECTED_CROND_OPTIONS_H
+#define ELECTED_CROND_OPTIONS_H
+
+#include <stdint.h>
+
+enum crond_exit {
+    CROND_OK = 0,
+    CROND_FAILED = 1, /* could not start, or runs were left */
+    CROND_USAGE = 2   /* wrong use, or nothing usable in the crontab */
+};
+
+typedef struct crond_options {
+    const char *file;
+    const char *lock;
+    const char *node;
+    const char *name_space;
+    const char *lease;
+    const char *workers;
+    const char *runs_log;
+    int64_t drain_ms;
+    int check;
+    int least_level; /* enum log_level */
+} crond_options;
+
+/* Reads the command line. -1 to go on, else the exit status to leave with. */
+int options_read(int argc, char **argv, crond_options *out_options);
+
+/* The URL without what may be secret: user, password, and parameters. */
+void options_redact(const char *url, char *text, unsigned long bytes);
+
+#endif

@@ -1,0 +1,336 @@
+/* reader_entry.c: makes an entry of a schedule line: checks the schedule, applies the rules for '%',
+ * and gives the job its name.
+ * Locks: none; the count of an entry's holders is atomic. */
+#include "reader.h"
+#include "utf8.h"
+
+#include <jobsched.h>
+
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_SLOTS   32768 /* a power of two, at least three times CRONTAB_ENTRIES_MAX */
+#define SLUG_BYTES   32
+#define INDENT_BYTES 40
+
+_Static_assert(NAME_SLOTS >= 3 * CRONTAB_ENTRIES_MAX, "a full table of names makes searches long");
+
+typedef struct held_entry {
+    crontab_entry entry;
+    atomic_size_t holders;
+} held_entry;
+
+crontab_entry *crontab_entry_hold(crontab_entry *entry)
+{
+    atomic_fetch_add_explicit(&((held_entry *)entry)->holders, 1, memory_order_relaxed);
+    return entry;
+}
+
+void crontab_entry_release(crontab_entry *entry)
+{
+    held_entry *held = (held_entry *)entry;
+
+    if (entry == NULL || atomic_fetch_sub_explicit(&held->holders, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    free(entry->name);
+    free(entry->schedule);
+    free(entry->zone);
+    free(entry->command);
+    free(entry->input);
+    setting_release(entry->settings);
+    free(held);
+}
+
+static int same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+int crontab_entry_same(const crontab_entry *a, const crontab_entry *b)
+{
+    return same_text(a->name, b->name) && same_text(a->schedule, b->schedule) &&
+           same_text(a->zone, b->zone) && same_text(a->command, b->command) &&
+           same_text(a->input, b->input) &&
+           setting_digest(a->settings) == setting_digest(b->settings);
+}
+
+/* In the command a backslash protects the next byte, and is taken away before '%' only; the first
+ * unprotected '%' ends the command. As cron does. */
+static size_t read_command(reader *state, const reader_line *line, size_t at, crontab_entry *entry)
+{
+    char *to = reader_copy(state, line->text + at, line->bytes - at);
+    size_t used = 0;
+
+    entry->command = to;
+    if (to == NULL) {
+        return line->bytes;
+    }
+    for (; at < line->bytes && line->text[at] != '%'; at++) {
+        if (line->text[at] == '\\' && at + 1 < line->bytes) {
+            if (line->text[at + 1] != '%') {
+                to[used++] = '\\';
+            }
+            at++;
+        }
+        to[used++] = line->text[at];
+    }
+    to[used] = '\0';
+    return at;
+}
+
+/* In the input '%' is a line's end and "\%" a '%'. The last line gets an end too. */
+static void read_input(reader *state, const reader_line *line, size_t at, crontab_entry *entry)
+{
+    size_t used = 0;
+    char *to = malloc(line->bytes - at + 2);
+
+    entry->input = to;
+    if (to == NULL) {
+        state->out_of_memory = 1;
+        return;
+    }
+    for (; at < line->bytes; at++) {
+        char c = line->text[at];
+
+        if (c == '\\' && at + 1 < line->bytes && line->text[at + 1] == '%') {
+            at++;
+            c = '%';
+        } else if (c == '%') {
+            c = '\n';
+        }
+        to[used++] = c;
+    }
+    if (used > 0 && to[used - 1] != '\n') {
+        to[used++] = '\n';
+    }
+    to[used] = '\0';
+    entry->input_bytes = used;
+}
+
+static char *read_schedule(reader *state, const reader_line *line, const split_line *split)
+{
+    char *text = reader_copy(state, line->text + split->schedule_at,
+                             split->schedule_end - split->schedule_at);
+    size_t used = 0;
+
+    for (size_t at = 0; text != NULL && text[at] != '\0'; at++) {
+        int blank = text[at] == ' ' || text[at] == '\t';
+
+        if (!blank) {
+            text[used++] = text[at];
+        } else if (text[used - 1] != ' ') {
+            text[used++] = ' ';
+        }
+    }
+    if (text != NULL) {
+        text[used] = '\0';
+    }
+    return text;
+}
+
+static size_t name_slot(const reader *state, const char *name)
+{
+    size_t slot = (size_t)setting_hash(SETTING_HASH_START, name, strlen(name)) & (NAME_SLOTS - 1);
+
+    while (state->name_slots[slot] != 0 &&
+           strcmp(state->table->entries[state->name_slots[slot] - 1]->name, name) != 0) {
+        slot = (slot + 1) & (NAME_SLOTS - 1);
+    }
+    return slot;
+}
+
+/* The name from the comment above: a copy, or NULL with a finding. */
+static char *given_name(reader *state)
+{
+    const reader_line *line = &state->comment;
+    char *name;
+
+    if (state->comment_bytes == 0 || state->comment_bytes > JOBSCHED_NAME_BYTES) {
+        reader_find(state, CRONTAB_ERROR, line, state->comment_at,
+                    "a job's name has 1 to %d bytes, this one %zu", JOBSCHED_NAME_BYTES,
+                    state->comment_bytes);
+        return NULL;
+    }
+    name = reader_copy(state, line->text + state->comment_at, state->comment_bytes);
+    for (size_t at = 0, step; name != NULL && name[at] != '\0'; at += step) {
+        step = utf8_step(name + at);
+        if (step == 0) {
+            reader_find(state, CRONTAB_ERROR, line, state->comment_at + at,
+                        "a job's name is UTF-8 without control characters");
+            free(name);
+            return NULL;
+        }
+    }
+    if (name != NULL && state->name_slots[name_slot(state, name)] != 0) {
+        const crontab_entry *other =
+            state->table->entries[state->name_slots[name_slot(state, name)] - 1];
+
+        reader_find(state, CRONTAB_ERROR, line, state->comment_at,
+                    "the name '%s' is that of line %zu", name, other->line);
+        free(name);
+        return NULL;
+    }
+    return name;
+}
+
+/* A word that tells people which line a job is: the base name of the command. */
+static void make_slug(const char *command, char slug[SLUG_BYTES + 1])
+{
+    size_t bytes = strcspn(command, " \t;&|<>()");
+    size_t from = 0, used = 0;
+
+    for (size_t i = 0; i + 1 < bytes; i++) {
+        from = command[i] == '/' ? i + 1 : from;
+    }
+    for (size_t i = from; i < bytes && used < SLUG_BYTES; i++) {
+        char c = command[i];
+        int plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                    c == '.' || c == '_';
+
+        if (plain || used > 0) {
+            slug[used++] = plain ? c : '-';
+        }
+    }
+    slug[used] = '\0';
+    if (used == 0) {
+        memcpy(slug, "job", 4);
+    }
+}
+
+/* The same line gives the same name on every node and after every edit elsewhere in the file. This
+ * is published behaviour: a change here would make every unnamed job another job. */
+static char *derived_name(reader *state, const crontab_entry *entry)
+{
+    char slug[SLUG_BYTES + 1], name[SLUG_BYTES + 64];
+    uint64_t digest = setting_digest(entry->settings);
+    uint64_t hash = setting_hash(SETTING_HASH_START, entry->schedule, strlen(entry->schedule) + 1);
+    size_t first;
+
+    hash = setting_hash(hash, entry->command, strlen(entry->command) + 1);
+    hash = setting_hash(hash, entry->input == NULL ? "" : entry->input, entry->input_bytes);
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+        unsigned char byte = (unsigned char)(digest >> shift);
+
+        hash = setting_hash(hash, &byte, 1);
+    }
+    make_slug(entry->command, slug);
+    (void)snprintf(name, sizeof name, "%s-%012" PRIx64, slug, hash >> 16);
+    first = state->name_slots[name_slot(state, name)];
+    while (state->name_slots[name_slot(state, name)] != 0) {
+        (void)snprintf(name, sizeof name, "%s-%012" PRIx64 "#%zu", slug, hash >> 16,
+                       ++state->copies[first - 1] + 1);
+    }
+    return reader_copy(state, name, strlen(name));
+}
+
+static int make_room(reader *state, const reader_line *line, size_t at)
+{
+    crontab *table = state->table;
+
+    if (state->name_slots == NULL) {
+        state->name_slots = calloc(NAME_SLOTS, sizeof *state->name_slots);
+        state->copies = calloc(CRONTAB_ENTRIES_MAX, sizeof *state->copies);
+        if (state->name_slots == NULL || state->copies == NULL) {
+            state->out_of_memory = 1;
+            return -1;
+        }
+    }
+    if (table->entry_count == CRONTAB_ENTRIES_MAX) {
+        reader_find(state, CRONTAB_ERROR, line, at, "more than %d jobs", CRONTAB_ENTRIES_MAX);
+        return -1;
+    }
+    if (table->entry_count == state->entry_room) {
+        size_t room = state->entry_room == 0 ? 16 : state->entry_room * 2;
+        crontab_entry **larger = realloc(table->entries, room * sizeof *larger);
+
+        if (larger == NULL) {
+            state->out_of_memory = 1;
+            return -1;
+        }
+        table->entries = larger;
+        state->entry_room = room;
+    }
+    return 0;
+}
+
+/* Handed over with the blanks in front, so that the column in the library's message is that of the
+ * line; not with so many that the text gets too long by them. */
+static int check_schedule(reader *state, const reader_line *line, const split_line *split)
+{
+    size_t from = split->schedule_at <= INDENT_BYTES ? 0 : split->schedule_at;
+    int result = reader_schedule_check(line->text + from, split->schedule_end - from, NULL);
+    const jobsched_error *error = jobsched_last_error();
+
+    if (result == JOBSCHED_OK) {
+        return 0;
+    }
+    if (result == JOBSCHED_ENOMEM) {
+        state->out_of_memory = 1;
+    } else if (result == JOBSCHED_ENEVER) {
+        reader_find(state, CRONTAB_ERROR, line, split->schedule_at, "%s",
+                    jobsched_code_text(result));
+    } else {
+        size_t offset = error->position < 0 ? split->schedule_at : from + (size_t)error->position;
+
+        reader_find(state, CRONTAB_ERROR, line, offset < line->bytes ? offset : line->bytes, "%s",
+                    error->message);
+    }
+    return -1;
+}
+
+static void fill_entry(reader *state, const reader_line *line, const split_line *split,
+                       crontab_entry *entry)
+{
+    size_t percent;
+
+    entry->line = line->number;
+    entry->column = split->schedule_at + 1;
+    entry->settings = setting_hold(state->settings);
+    entry->zone = state->zone == NULL ? NULL : reader_copy(state, state->zone, strlen(state->zone));
+    entry->schedule = read_schedule(state, line, split);
+    percent = read_command(state, line, split->command_at, entry);
+    if (percent + 1 < line->bytes) {
+        read_input(state, line, percent + 1, entry);
+    }
+    if (entry->command != NULL && entry->command[0] == '\0') {
+        reader_find(state, CRONTAB_ERROR, line, split->command_at,
+                    "no command stands before the '%%'");
+    } else if (!state->out_of_memory) {
+        entry->name = state->comment.text != NULL ? given_name(state) : derived_name(state, entry);
+    }
+}
+
+void reader_entry(reader *state, const reader_line *line, size_t at)
+{
+    split_line split;
+    held_entry *held;
+
+    if (reader_split(state, line, at, &split) != 0 || check_schedule(state, line, &split) != 0) {
+        return;
+    }
+    if (state->bad_zone != 0) {
+        reader_find(state, CRONTAB_ERROR, line, at,
+                    "the time zone of line %zu cannot be used, so this line is not",
+                    state->bad_zone);
+        return;
+    }
+    if (make_room(state, line, at) != 0) {
+        return;
+    }
+    held = calloc(1, sizeof *held);
+    if (held == NULL) {
+        state->out_of_memory = 1;
+        return;
+    }
+    atomic_init(&held->holders, 1);
+    fill_entry(state, line, &split, &held->entry);
+    if (held->entry.name == NULL) {
+        crontab_entry_release(&held->entry);
+        return;
+    }
+    state->name_slots[name_slot(state, held->entry.name)] = state->table->entry_count + 1;
+    state->table->entries[state->table->entry_count++] = &held->entry;
+}
