@@ -6,6 +6,11 @@
  * job's would be a month late. */
 #define PRUNE_SELDOM_MS 60000
 
+/* How many of a job's newest rows are searched for a run that has ended, to know a repeated
+ * finish. There is no index by token, because each grant of each job would pay for it (it was
+ * a third of the claim's cost), for what only happens after an outcome that was not known. */
+#define ENDED_WINDOW 10000
+
 /* A run as its token finds it. */
 struct found {
     int64_t run, fence, node, outcome, last_end_ms, seq;
@@ -13,15 +18,24 @@ struct found {
     int reported; /* the ledger has the same note and progress already */
 };
 
-/* 1: found. 0: no such run. */
-static int find(struct jsi_sqlite_lane *lane, const char *job, uint64_t token, const char *note,
-                uint64_t done, uint64_t total, struct found *out_found)
+static const char *text_or_empty(const char *text)
+{
+    return text == NULL ? "" : text;
+}
+
+/* Looks among the runs that go on (RUN_BY_TOKEN) or the ended ones (RUN_ENDED).
+ * 1: found. 0: no such run. */
+static int find(struct jsi_sqlite_lane *lane, enum jsi_sql sql, const jobsched_lease *item,
+                struct found *out_found)
 {
     struct jsi_query query;
-    jsi_query_open(&query, lane, JSI_SQL_RUN_BY_TOKEN);
+    jsi_query_open(&query, lane, sql);
     jsi_query_text(&query, lane->store->config.name_space);
-    jsi_query_text(&query, job);
-    jsi_query_uint(&query, token);
+    jsi_query_text(&query, item->job);
+    jsi_query_uint(&query, item->token);
+    if (sql == JSI_SQL_RUN_ENDED) {
+        jsi_query_int(&query, ENDED_WINDOW);
+    }
     int result = jsi_query_row(&query);
     if (result == 1) {
         *out_found = (struct found){.run = jsi_query_get_int(&query, 0),
@@ -32,9 +46,10 @@ static int find(struct jsi_sqlite_lane *lane, const char *job, uint64_t token, c
                                     .cancel = jsi_query_get_int(&query, 5) != 0,
                                     .last_end_ms = jsi_query_get_ms(&query, 9),
                                     .seq = jsi_query_get_int(&query, 10)};
-        out_found->reported = strcmp(jsi_query_get_text(&query, 6), note) == 0 &&
-                              jsi_query_get_uint(&query, 7) == done &&
-                              jsi_query_get_uint(&query, 8) == total;
+        out_found->reported =
+            strcmp(jsi_query_get_text(&query, 6), text_or_empty(item->note)) == 0 &&
+            jsi_query_get_uint(&query, 7) == item->progress_done &&
+            jsi_query_get_uint(&query, 8) == item->progress_total;
     }
     jsi_query_close(&query);
     return result;
@@ -49,7 +64,7 @@ static int end_run(struct jsi_sqlite_lane *lane, const struct found *found,
     jsi_query_int(&query, item->outcome);
     jsi_query_int(&query, item->code);
     jsi_query_int(&query, lane->now_ms);
-    jsi_query_text(&query, item->note == NULL ? "" : item->note);
+    jsi_query_text(&query, text_or_empty(item->note));
     jsi_query_uint(&query, item->progress_done);
     jsi_query_uint(&query, item->progress_total);
     int result = jsi_query_run(&query);
@@ -76,18 +91,20 @@ static int finish_one(struct jsi_sqlite_lane *lane, jobsched_finish *item)
                              item->outcome, item->job, JOBSCHED_OUTCOME_SUCCEEDED,
                              JOBSCHED_OUTCOME_INTERRUPTED);
     }
+    const jobsched_lease sought = {.job = item->job, .note = "", .token = item->token};
     struct found found;
-    int result = find(lane, item->job, item->token, "", 0, 0, &found);
-    if (result < 0) {
-        return result;
+    int result = find(lane, JSI_SQL_RUN_BY_TOKEN, &sought, &found);
+    if (result == 1 && found.node == lane->node) {
+        item->answer = JOBSCHED_LEASE_KEPT;
+        return end_run(lane, &found, item);
     }
-    item->answer = JOBSCHED_LEASE_GONE;
-    if (result == 0 || found.node != lane->node || found.taken) {
-        return 0;
+    if (result == 0) {
+        result = find(lane, JSI_SQL_RUN_ENDED, &sought, &found);
     }
-    item->answer = JOBSCHED_LEASE_KEPT;
-    /* Not running, not taken: an earlier try of this finish has ended it. */
-    return found.outcome == JOBSCHED_OUTCOME_RUNNING ? end_run(lane, &found, item) : 0;
+    /* Not taken from us: an earlier try of this finish has ended it. */
+    int kept = result == 1 && found.node == lane->node && found.outcome > 1 && !found.taken;
+    item->answer = kept ? JOBSCHED_LEASE_KEPT : JOBSCHED_LEASE_GONE;
+    return result < 0 ? result : 0;
 }
 
 int jsi_sqlite_finish(void *backend, jobsched_call *call, jobsched_finish *items, size_t count)
@@ -106,14 +123,12 @@ int jsi_sqlite_finish(void *backend, jobsched_call *call, jobsched_finish *items
 
 static int renew_one(struct jsi_sqlite_lane *lane, jobsched_lease *item)
 {
-    const char *note = item->note == NULL ? "" : item->note;
     struct found found;
-    int result =
-        find(lane, item->job, item->token, note, item->progress_done, item->progress_total, &found);
+    int result = find(lane, JSI_SQL_RUN_BY_TOKEN, item, &found);
     if (result < 0) {
         return result;
     }
-    if (result == 0 || found.node != lane->node || found.outcome != JOBSCHED_OUTCOME_RUNNING) {
+    if (result == 0 || found.node != lane->node) {
         item->answer = JOBSCHED_LEASE_GONE;
         return 0;
     }
@@ -124,7 +139,7 @@ static int renew_one(struct jsi_sqlite_lane *lane, jobsched_lease *item)
     struct jsi_query query;
     jsi_query_open(&query, lane, JSI_SQL_RUN_REPORT);
     jsi_query_int(&query, found.run);
-    jsi_query_text(&query, note);
+    jsi_query_text(&query, text_or_empty(item->note));
     jsi_query_uint(&query, item->progress_done);
     jsi_query_uint(&query, item->progress_total);
     return jsi_query_run(&query);

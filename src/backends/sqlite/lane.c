@@ -21,6 +21,15 @@
 /* What a log that grew in a busy hour is cut to. */
 #define LOG_BYTES (16 * 1024 * 1024)
 
+/* Between two looks at a lock: less than a transaction takes; and after how many looks the lock
+ * counts as stuck (about half a second). */
+#define WAIT_US       200
+#define WAIT_TRIES    1500
+#define WAIT_STUCK_US 2000
+
+/* Longer than anybody waits; keeps sums of it in range. */
+#define BUDGET_MAX_MS 86400000
+
 /* Milliseconds from the Julian epoch, which SQLite counts from, to 1970. */
 #define JULIAN_1970_MS 210866760000000
 
@@ -30,39 +39,92 @@ static int64_t mono_ms(const struct jsi_sqlite_lane *lane)
     return clock->mono_ms(clock->ctx);
 }
 
+static sqlite3_vfs *vfs_of(const struct jsi_sqlite_lane *lane)
+{
+    sqlite3_vfs *vfs = NULL;
+    (void)sqlite3_file_control(lane->db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
+    return vfs;
+}
+
 void jsi_sqlite_budget(struct jsi_sqlite_lane *lane, int64_t timeout_ms)
 {
-    lane->budget_ms = timeout_ms < 0 ? 0 : timeout_ms;
-    lane->slept_ms = 0;
+    lane->budget_ms = timeout_ms < 0 ? 0 : timeout_ms > BUDGET_MAX_MS ? BUDGET_MAX_MS : timeout_ms;
+    lane->slept_us = 0;
     lane->started_ms = mono_ms(lane);
 }
 
 int jsi_sqlite_pause(struct jsi_sqlite_lane *lane, int tries)
 {
-    /* Short waits, because a transaction takes about a millisecond; spread, so that waiters do
-     * not come in step. */
+    /* Spread, so that waiters do not come in step, and slower for who waits for something that
+     * is stuck. Not slower early, because whoever looks less often comes last. */
     unsigned char random = 0;
     sqlite3_randomness(1, &random);
-    int wait_ms = tries < 8 ? 1 : 1 + random % 4;
+    int wait_us = WAIT_US + random + (tries < WAIT_TRIES ? 0 : WAIT_STUCK_US);
     /* What was slept counts as well as the clock: an injected clock may stand still. */
-    if (lane->slept_ms + wait_ms > lane->budget_ms ||
+    if (lane->slept_us + wait_us > lane->budget_ms * 1000 ||
         mono_ms(lane) - lane->started_ms >= lane->budget_ms) {
         return 0;
     }
-    (void)sqlite3_sleep(wait_ms); /* returns what was slept */
-    lane->slept_ms += wait_ms;
+    sqlite3_vfs *vfs = vfs_of(lane);
+    (void)vfs->xSleep(vfs, wait_us); /* returns what was slept */
+    lane->slept_us += wait_us;
     return 1;
+}
+
+/* SQLite's write lock knows no queue: whoever asks again at once gets it again, and those who
+ * wait only look now and then. So a waiter says that it waits, and who comes anew lets one of
+ * them go first. (Four processes claiming without a pause: a heartbeat took 60 ms on average and
+ * 700 ms at worst, now 3 ms and 40 ms.) */
+static void wait_openly(struct jsi_sqlite_lane *lane)
+{
+    struct jsi_sqlite_store *store = lane->store;
+    if (lane->waits) {
+        return;
+    }
+    lane->waits = 1;
+    (void)pthread_mutex_lock(&store->lock);
+    if (store->waiting++ == 0) {
+        jsi_sqlite_live_wait(&store->live, 1);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+static void wait_no_more(struct jsi_sqlite_lane *lane)
+{
+    struct jsi_sqlite_store *store = lane->store;
+    if (!lane->waits) {
+        return;
+    }
+    lane->waits = 0;
+    (void)pthread_mutex_lock(&store->lock);
+    if (--store->waiting == 0) {
+        jsi_sqlite_live_wait(&store->live, 0);
+        jsi_sqlite_live_wait(&store->former, 0); /* it may have been the one when we began */
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+static void give_way(struct jsi_sqlite_lane *lane)
+{
+    struct jsi_sqlite_store *store = lane->store;
+    (void)pthread_mutex_lock(&store->lock);
+    int waited = store->waiting > 0 || jsi_sqlite_live_waited(&store->live);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (waited) {
+        (void)jsi_sqlite_pause(lane, 0); /* where no time is left, the attempt tells */
+    }
 }
 
 static int busy(void *data, int tries)
 {
-    return jsi_sqlite_pause(data, tries);
+    struct jsi_sqlite_lane *lane = data;
+    wait_openly(lane);
+    return jsi_sqlite_pause(lane, tries);
 }
 
 static int64_t store_clock(const struct jsi_sqlite_lane *lane)
 {
-    sqlite3_vfs *vfs = NULL;
-    (void)sqlite3_file_control(lane->db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
+    sqlite3_vfs *vfs = vfs_of(lane);
     sqlite3_int64 julian_ms = 0;
     if (vfs->iVersion >= 2 && vfs->xCurrentTimeInt64 != NULL) {
         (void)vfs->xCurrentTimeInt64(vfs, &julian_ms);
@@ -154,6 +216,7 @@ int jsi_sqlite_connect(struct jsi_sqlite_lane *lane, int create)
     if (result == 0) {
         result = jsi_sqlite_schema(lane);
     }
+    wait_no_more(lane);
     if (result != 0) {
         jsi_sqlite_disconnect(lane);
         return result;
@@ -256,9 +319,13 @@ static int begin(struct jsi_sqlite_lane *lane, jobsched_call *call, enum jsi_sql
     if (result != 0) {
         return result;
     }
+    if (sql == JSI_SQL_BEGIN) {
+        give_way(lane);
+    }
     struct jsi_query query;
     jsi_query_open(&query, lane, sql);
     result = jsi_query_run(&query);
+    wait_no_more(lane);
     if (result != 0) {
         return result;
     }

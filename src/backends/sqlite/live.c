@@ -15,6 +15,9 @@
  * old one. So each node row says which file its lock is on, and a node that finds another file
  * under the name takes its lock there (see keep.c).
  *
+ * Byte 0 is no node's: whoever waits for the database's write lock holds a shared lock there, see
+ * lane.c.
+ *
  * Locks: none of its own; callers hold store->lock where the file may be exchanged. */
 #include "store.h"
 
@@ -22,6 +25,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define WAITING_BYTE 0
 
 #define LIVE_MODE (S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH)
 
@@ -105,6 +110,22 @@ int jsi_sqlite_live_free(const struct jsi_sqlite_live *live, int64_t node, int64
     }
     struct flock lock;
     return lock_byte(live, F_OFD_GETLK, F_WRLCK, node, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+void jsi_sqlite_live_wait(const struct jsi_sqlite_live *live, int waits)
+{
+    struct flock lock;
+    if (live->fd >= 0) {
+        /* A courtesy only: where it fails, others do not give way. */
+        (void)lock_byte(live, F_OFD_SETLK, waits ? F_RDLCK : F_UNLCK, WAITING_BYTE, &lock);
+    }
+}
+
+int jsi_sqlite_live_waited(const struct jsi_sqlite_live *live)
+{
+    struct flock lock;
+    return live->fd >= 0 && lock_byte(live, F_OFD_GETLK, F_WRLCK, WAITING_BYTE, &lock) == 0 &&
+           lock.l_type != F_UNLCK;
 }
 
 int jsi_sqlite_live_moved(const struct jsi_sqlite_store *store, const struct jsi_sqlite_live *live)

@@ -37,9 +37,8 @@ static const char *const steps[] = {
     " code INTEGER NOT NULL DEFAULT 0, progress_done INTEGER NOT NULL DEFAULT 0,"
     " progress_total INTEGER NOT NULL DEFAULT 0, request TEXT, note TEXT NOT NULL DEFAULT '');"
     "CREATE UNIQUE INDEX run_seq ON run(fence, seq);"
-    "CREATE UNIQUE INDEX run_token ON run(fence, token) WHERE token > 0;"
     "CREATE UNIQUE INDEX run_request ON run(fence, request) WHERE request IS NOT NULL;"
-    "CREATE INDEX run_holder ON run(fence, scheduled_ms) WHERE outcome = 1;"
+    "CREATE INDEX run_holder ON run(fence, scheduled_ms, token) WHERE outcome = 1;"
     "CREATE INDEX run_owner ON run(node, lease_ms) WHERE outcome = 1;"
     "CREATE INDEX run_waiting ON run(fence) WHERE outcome = 0;"
     "CREATE INDEX run_rerun ON run(fence, scheduled_ms) WHERE " JSI_SQL_RERUN(

@@ -10,6 +10,10 @@
 /* What a run must be to be run again. The indexes run_rerun and PRUNE rely on it. */
 #define JSI_SQL_RERUN(r) r "outcome = 7 AND " r "recover = 1 AND " r "attempt <= " r "recover_limit"
 
+#define JSI_SQL_FOUND                                                                              \
+    "r.id, r.fence, r.node, r.outcome, r.taken, r.cancel, r.note, r.progress_done, "               \
+    "r.progress_total, f.last_end_ms, f.seq FROM fence f"
+
 #define JSI_SQL_RECORD                                                                             \
     "f.name, r.node_name, r.note, r.request, r.scheduled_ms, r.last_ms, r.count, r.token, "        \
     "r.started_ms, r.finished_ms, r.progress_done, r.progress_total, r.attempt, r.kind, "          \
@@ -68,10 +72,12 @@
                   "WHERE id = ?1")                                                                 \
     X(RUN_OVERLAP, "UPDATE run SET outcome = 8, finished_ms = ?2 WHERE id = ?1")                   \
     /* runs: their ends */                                                                         \
-    X(RUN_BY_TOKEN, "SELECT r.id, r.fence, r.node, r.outcome, r.taken, r.cancel, r.note, "         \
-                    "r.progress_done, r.progress_total, f.last_end_ms, f.seq FROM fence f JOIN "   \
-                    "run r INDEXED BY run_token ON r.fence = f.id AND r.token = ?3 AND "           \
-                    "r.token > 0 WHERE f.name_space = ?1 AND f.name = ?2")                         \
+    X(RUN_BY_TOKEN, "SELECT " JSI_SQL_FOUND " JOIN run r INDEXED BY run_holder ON "                \
+                    "r.fence = f.id AND r.outcome = 1 AND r.token = ?3 "                           \
+                    "WHERE f.name_space = ?1 AND f.name = ?2")                                     \
+    X(RUN_ENDED, "SELECT " JSI_SQL_FOUND " JOIN run r INDEXED BY run_seq ON r.fence = f.id AND "   \
+                 "r.seq > f.seq - ?4 AND r.token = ?3 AND r.outcome > 1 "                          \
+                 "WHERE f.name_space = ?1 AND f.name = ?2 ORDER BY r.seq DESC LIMIT 1")            \
     X(RUN_REPORT, "UPDATE run SET note = ?2, progress_done = ?3, progress_total = ?4 "             \
                   "WHERE id = ?1")                                                                 \
     X(RUN_END, "UPDATE run SET outcome = ?2, code = ?3, finished_ms = ?4, note = ?5, "             \

@@ -58,7 +58,8 @@ struct jsi_sqlite_lane {
     unsigned epoch;     /* of the store when this connection was opened */
     int64_t budget_ms;  /* of the call under way */
     int64_t started_ms; /* of the call, monotonic */
-    int64_t slept_ms;   /* of the budget, in the busy handler */
+    int64_t slept_us;   /* of the budget, while waiting for others */
+    int waits;          /* counted in store->waiting */
     int64_t now_ms;     /* the store's clock in this transaction */
     int64_t mono_ms;    /* ours, taken while nobody else could write */
     int64_t node;       /* our node row in this transaction; 0: none yet */
@@ -91,6 +92,7 @@ struct jsi_sqlite_store {
     struct jsi_sqlite_live live;
     struct jsi_sqlite_live former; /* the one before: kept locked, see node.c */
     int64_t node;   /* our node row; its byte in the lock file is locked. 0: none yet */
+    int waiting;    /* lanes that wait for the database */
     unsigned epoch; /* grows when the database file was found to be another one */
     struct jsi_sqlite_watch *watches;
     size_t watch_count, watch_capacity;
@@ -198,6 +200,10 @@ void jsi_sqlite_live_unlock(const struct jsi_sqlite_live *live, int64_t node);
 /* 1 when the lock proves that the node's process is gone. */
 int jsi_sqlite_live_free(const struct jsi_sqlite_live *live, int64_t node, int64_t dev,
                          int64_t ino);
+
+/* Shows others that somebody here waits for the database; and whether somebody elsewhere does. */
+void jsi_sqlite_live_wait(const struct jsi_sqlite_live *live, int waits);
+int jsi_sqlite_live_waited(const struct jsi_sqlite_live *live);
 
 /* 1 when the file under the lock file's name is not the one we hold. */
 int jsi_sqlite_live_moved(const struct jsi_sqlite_store *store, const struct jsi_sqlite_live *live);
