@@ -181,12 +181,33 @@ typedef struct jobsched_executor {
 /* An immutable parsed schedule; may be used by many threads at once. */
 typedef struct jobsched_schedule jobsched_schedule;
 
+/* What becomes of a wall clock time that a change of the clocks leaves out. The default
+ * depends on the cron text: a schedule whose second, minute or hour has a '*', a range
+ * or a step follows elapsed time (SKIP), any other fires once a day (RUN_AFTER). */
+enum jobsched_dst_gap {
+    JOBSCHED_DST_GAP_DEFAULT = 0,
+    JOBSCHED_DST_GAP_RUN_AFTER = 1, /* it fires once, when the clock jumps */
+    JOBSCHED_DST_GAP_SKIP = 2
+};
+
+/* And of one that comes twice. By default BOTH for a schedule that follows elapsed
+ * time, FIRST for any other. */
+enum jobsched_dst_overlap {
+    JOBSCHED_DST_OVERLAP_DEFAULT = 0,
+    JOBSCHED_DST_OVERLAP_FIRST = 1,
+    JOBSCHED_DST_OVERLAP_BOTH = 2
+};
+
 typedef struct jobsched_schedule_options {
     size_t struct_size;
     const char *timezone;                /* NULL: the prefix in the text, else UTC */
     const char *key;                     /* picks the values of H and ~; NULL: those are refused */
     const jobsched_allocator *allocator; /* NULL: malloc */
     uint64_t text_bytes_max;             /* 0: 256 */
+    const char *zone_directory;          /* zone files are looked for here first, then in TZDIR and
+                                            /usr/share/zoneinfo; NULL: only there */
+    int32_t dst_gap;                     /* enum jobsched_dst_gap */
+    int32_t dst_overlap;                 /* enum jobsched_dst_overlap */
 } jobsched_schedule_options;
 
 /* Parses cron text (5, 6 or 7 fields, macros), "@every D [from I]" or "@at I";

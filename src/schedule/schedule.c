@@ -109,6 +109,7 @@ void jobsched_schedule_free(jobsched_schedule *schedule)
     if (schedule != NULL) {
         /* The allocator lives in what it frees. */
         jobsched_allocator allocator = schedule->allocator;
+        jsi_zone_release(schedule->zone);
         jsi_free(&allocator, schedule);
     }
 }

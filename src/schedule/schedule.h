@@ -4,6 +4,13 @@
 
 #include <jobsched.h>
 
+struct jsi_zone_cache;
+
+/* jobsched_schedule_parse() with zones out of a cache (see zone.h; NULL: none), on which
+ * the caller serialises all calls. zone_directory of the options is that of the cache. */
+int jsi_schedule_parse(const char *text, const jobsched_schedule_options *options,
+                       struct jsi_zone_cache *cache, jobsched_schedule **out_schedule);
+
 /* The number of occurrences after after_ms and at or before upto_ms, at most limit.
  * *out_last_ms becomes the last one counted; untouched when there is none. Takes time
  * in proportion to the result for cron, and none to speak of for intervals. */

@@ -2,17 +2,21 @@
  * Screens the bytes before anything looks at them. No clock; no locks. */
 #include "schedule/instant.h"
 #include "schedule/parsed.h"
+#include "schedule/schedule.h"
+
+#include <errno.h>
 
 #define TEXT_BYTES_DEFAULT 256
 /* Beyond this no honest use is known, and list indexes stay small. */
 #define TEXT_BYTES_LIMIT 65536
-#define ZONE_NAME_BYTES  64
 
 /* What is read from the text, before the schedule is allocated. */
 struct parse {
     struct jsi_source source;
     const jobsched_schedule_options *options;
-    size_t begin, end; /* of the schedule proper, without blanks around and prefix */
+    const jobsched_allocator *allocator;
+    struct jsi_zone_cache *cache; /* NULL: none */
+    size_t begin, end;            /* of the schedule proper, without blanks around and prefix */
     const struct jsi_zone *zone;
     struct jobsched_schedule *schedule;
 };
@@ -79,28 +83,73 @@ static bool is_zone_name(const char *name, size_t length)
             return false;
         }
     }
-    return part && length <= ZONE_NAME_BYTES;
+    return part && length <= JSI_ZONE_NAME_BYTES;
+}
+
+/* Where the names of these lead is not civil time, or the plain name does as well. */
+static bool is_refused_tree(const char *name)
+{
+    return strncmp(name, "right/", 6) == 0 || strncmp(name, "posix/", 6) == 0;
+}
+
+static int refuse_zone(const struct jsi_source *source, size_t begin, const char *name,
+                       enum jsi_zone_result result)
+{
+    struct jsi_place place = {"timezone", begin, JOBSCHED_SYNTAX_ZONE};
+    int code = JOBSCHED_EPARSE;
+    switch (result) {
+    case JSI_ZONE_NO_MEMORY:
+        return JOBSCHED_ENOMEM;
+    case JSI_ZONE_NO_DATA:
+        code = jsi_fail_at(JOBSCHED_ENOTFOUND, "timezone", (int64_t)begin,
+                           "no time zone data for '%s': install tzdata, or set TZDIR or "
+                           "zone_directory to a folder of zone files",
+                           name);
+        return jsi_fail_reason(code, JOBSCHED_SYNTAX_ZONE);
+    case JSI_ZONE_UNREADABLE:
+        code =
+            jobsched_fail(JOBSCHED_EOS, errno, "the file of time zone '%s' cannot be read", name);
+        return jsi_fail_reason(code, JOBSCHED_SYNTAX_ZONE);
+    case JSI_ZONE_DAMAGED:
+        return jsi_syntax_fail(source, &place, "the file of time zone '%s' is not a zone file",
+                               name);
+    case JSI_ZONE_LEAP:
+        return jsi_syntax_fail(source, &place,
+                               "the file of time zone '%s' counts leap seconds, which system "
+                               "time does not",
+                               name);
+    case JSI_ZONE_UNKNOWN:
+    case JSI_ZONE_OK:
+        break;
+    }
+    return jsi_syntax_fail(source, &place, "unknown time zone '%s'", name);
 }
 
 static int find_zone(struct parse *parse, const struct jsi_source *source, size_t begin, size_t end)
 {
-    const char *name = source->bytes + begin;
+    char name[JSI_ZONE_NAME_BYTES + 1];
     int width = (int)(end - begin);
     struct jsi_place place = {"timezone", begin, JOBSCHED_SYNTAX_ZONE};
     if (begin == end) {
         return jsi_syntax_fail(source, &place, "the name of a time zone is missing");
     }
-    if (!is_zone_name(name, end - begin)) {
+    if (!is_zone_name(source->bytes + begin, end - begin)) {
         return jsi_syntax_fail(source, &place, "'%.*s' is not the name of a time zone", width,
-                               name);
+                               source->bytes + begin);
     }
-    if (!jsi_is_word(source, begin, end, "UTC") && !jsi_is_word(source, begin, end, "Etc/UTC")) {
-        (void)jsi_fail_at(JOBSCHED_ENOTSUP, "timezone", (int64_t)begin,
-                          "time zone '%.*s' is not supported yet", width, name);
-        return jsi_fail_reason(JOBSCHED_ENOTSUP, JOBSCHED_SYNTAX_ZONE);
+    memcpy(name, source->bytes + begin, end - begin);
+    name[end - begin] = '\0';
+    if (strcmp(name, "UTC") == 0 || strcmp(name, "Etc/UTC") == 0) {
+        return JOBSCHED_OK; /* needs no data */
     }
-    parse->zone = &jsi_zone_utc;
-    return JOBSCHED_OK;
+    if (is_refused_tree(name)) {
+        return jsi_syntax_fail(source, &place, "'%s': use the name without '%.6s'", name, name);
+    }
+    enum jsi_zone_result result =
+        parse->cache != NULL
+            ? jsi_zone_cache_find(parse->cache, name, &parse->zone)
+            : jsi_zone_load(parse->allocator, parse->options->zone_directory, name, &parse->zone);
+    return result == JSI_ZONE_OK ? JOBSCHED_OK : refuse_zone(source, begin, name, result);
 }
 
 static bool has_prefix(const struct parse *parse, const char *prefix)
@@ -117,7 +166,6 @@ static int parse_zone(struct parse *parse)
     if (given != NULL && given[0] == '\0') {
         given = NULL;
     }
-    parse->zone = &jsi_zone_utc;
     size_t name = has_prefix(parse, "TZ=") ? 3 : has_prefix(parse, "CRON_TZ=") ? 8 : 0;
     if (name != 0 && given != NULL) {
         struct jsi_place place = {"timezone", parse->begin, JOBSCHED_SYNTAX_ZONE_TWICE};
@@ -131,7 +179,7 @@ static int parse_zone(struct parse *parse)
         return find_zone(parse, source, begin, end);
     }
     if (given != NULL) {
-        struct jsi_source zone = {given, strnlen(given, ZONE_NAME_BYTES + 1)};
+        struct jsi_source zone = {given, strnlen(given, JSI_ZONE_NAME_BYTES + 1)};
         return find_zone(parse, &zone, 0, zone.length);
     }
     return JOBSCHED_OK;
@@ -263,8 +311,47 @@ static int take_options(const jobsched_schedule_options *given, jobsched_schedul
     return JOBSCHED_OK;
 }
 
-int jobsched_schedule_parse(const char *text, const jobsched_schedule_options *options,
-                            jobsched_schedule **out_schedule)
+/* The policy of section 6, unless the options choose. */
+static int set_dst(struct jsi_cron *cron, const jobsched_schedule_options *options)
+{
+    if (options->dst_gap < JOBSCHED_DST_GAP_DEFAULT || options->dst_gap > JOBSCHED_DST_GAP_SKIP) {
+        return jsi_fail_range(JOBSCHED_EINVAL, "dst_gap", -1, JOBSCHED_DST_GAP_DEFAULT,
+                              JOBSCHED_DST_GAP_SKIP, "dst_gap '%d' is outside 0-2",
+                              options->dst_gap);
+    }
+    if (options->dst_overlap < JOBSCHED_DST_OVERLAP_DEFAULT ||
+        options->dst_overlap > JOBSCHED_DST_OVERLAP_BOTH) {
+        return jsi_fail_range(JOBSCHED_EINVAL, "dst_overlap", -1, JOBSCHED_DST_OVERLAP_DEFAULT,
+                              JOBSCHED_DST_OVERLAP_BOTH, "dst_overlap '%d' is outside 0-2",
+                              options->dst_overlap);
+    }
+    cron->gap_runs = options->dst_gap == JOBSCHED_DST_GAP_DEFAULT
+                         ? !cron->interval_like
+                         : options->dst_gap == JOBSCHED_DST_GAP_RUN_AFTER;
+    cron->overlap_both = options->dst_overlap == JOBSCHED_DST_OVERLAP_DEFAULT
+                             ? cron->interval_like
+                             : options->dst_overlap == JOBSCHED_DST_OVERLAP_BOTH;
+    return JOBSCHED_OK;
+}
+
+/* Reads everything into *parsed and parse->zone, which holds a reference. */
+static int parse_text(struct parse *parse, const char *text, struct jobsched_schedule *parsed)
+{
+    memset(parsed, 0, sizeof *parsed);
+    parse->schedule = parsed;
+    parse->zone = &jsi_zone_utc;
+    int code = screen(parse, text);
+    if (code == JOBSCHED_OK) {
+        code = parse_zone(parse);
+    }
+    if (code == JOBSCHED_OK) {
+        code = parse_body(parse);
+    }
+    return code == JOBSCHED_OK ? set_dst(&parsed->cron, parse->options) : code;
+}
+
+int jsi_schedule_parse(const char *text, const jobsched_schedule_options *options,
+                       struct jsi_zone_cache *cache, jobsched_schedule **out_schedule)
 {
     jobsched_schedule_options known;
     jobsched_allocator allocator;
@@ -275,34 +362,34 @@ int jobsched_schedule_parse(const char *text, const jobsched_schedule_options *o
     if (code == JOBSCHED_OK) {
         code = jsi_alloc_init(&allocator, known.allocator);
     }
-    struct parse parse = {.options = &known};
-    struct jobsched_schedule parsed;
-    memset(&parsed, 0, sizeof parsed);
-    parse.schedule = &parsed;
-    if (code == JOBSCHED_OK) {
-        code = screen(&parse, text);
-    }
-    if (code == JOBSCHED_OK) {
-        code = parse_zone(&parse);
-    }
-    if (code == JOBSCHED_OK) {
-        code = parse_body(&parse);
-    }
     if (code != JOBSCHED_OK) {
         return code;
     }
-    size_t text_bytes = parse.source.length + 1;
-    struct jobsched_schedule *schedule = jsi_new(&allocator, sizeof *schedule + text_bytes);
-    if (schedule == NULL) {
-        return JOBSCHED_ENOMEM;
+    struct parse parse = {.options = &known, .allocator = &allocator, .cache = cache};
+    struct jobsched_schedule parsed;
+    struct jobsched_schedule *schedule = NULL;
+    size_t text_bytes = 0;
+    code = parse_text(&parse, text, &parsed);
+    if (code == JOBSCHED_OK) {
+        text_bytes = parse.source.length + 1;
+        schedule = jsi_new(&allocator, sizeof *schedule + text_bytes);
+        code = schedule == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
+    }
+    if (code != JOBSCHED_OK) {
+        jsi_zone_release(parse.zone);
+        return code;
     }
     *schedule = parsed;
     schedule->allocator = allocator;
     schedule->zone = parse.zone;
-    schedule->cron.gap_runs = !schedule->cron.interval_like;
-    schedule->cron.overlap_both = schedule->cron.interval_like;
     memcpy(schedule->text, text, text_bytes);
     schedule->never = never_occurs(schedule);
     *out_schedule = schedule;
     return JOBSCHED_OK;
+}
+
+int jobsched_schedule_parse(const char *text, const jobsched_schedule_options *options,
+                            jobsched_schedule **out_schedule)
+{
+    return jsi_schedule_parse(text, options, NULL, out_schedule);
 }

@@ -1,10 +1,44 @@
-/* zone.c: lookups in a zone's table of segments. No state, no locks. */
+/* zone.c: lookups in a zone's table of segments, and its references. No I/O; the only
+ * change to a zone is its atomic count of references, so there are no locks. */
 #include "schedule/zone.h"
+
+#include "base/alloc.h"
 
 static const struct jsi_segment utc_segments[1] = {
     {.start = JSI_ZONE_BEGIN, .high = JSI_ZONE_BEGIN - JSI_OFFSET_LIMIT_S, .offset = 0}};
 
-const struct jsi_zone jsi_zone_utc = {.count = 1, .segments = utc_segments, .name = "UTC"};
+const struct jsi_zone jsi_zone_utc = {.count = 1,
+                                      .segments = utc_segments,
+                                      .name = "UTC",
+                                      .version = "",
+                                      .uncertain_after = INT64_MAX,
+                                      .permanent = true};
+
+/* Everybody else sees zones as constant; only the count of references changes, and only
+ * of zones that came from jsi_zone_decode(). */
+static struct jsi_zone *counted(const struct jsi_zone *zone)
+{
+    return (struct jsi_zone *)(uintptr_t)zone;
+}
+
+const struct jsi_zone *jsi_zone_retain(const struct jsi_zone *zone)
+{
+    if (!zone->permanent) {
+        (void)atomic_fetch_add_explicit(&counted(zone)->references, 1, memory_order_relaxed);
+    }
+    return zone;
+}
+
+void jsi_zone_release(const struct jsi_zone *zone)
+{
+    if (zone == NULL || zone->permanent) {
+        return;
+    }
+    if (atomic_fetch_sub_explicit(&counted(zone)->references, 1, memory_order_acq_rel) == 1) {
+        jobsched_allocator allocator = zone->allocator;
+        jsi_free(&allocator, counted(zone));
+    }
+}
 
 size_t jsi_zone_find(const struct jsi_zone *zone, int64_t utc)
 {
@@ -29,6 +63,6 @@ int64_t jsi_zone_first_at(const struct jsi_zone *zone, int64_t local)
            local >= zone->segments[index + 1].start + zone->segments[index].offset) {
         index++;
     }
-    int64_t utc = local - zone->segments[index].offset;
-    return utc > zone->segments[index].start ? utc : zone->segments[index].start;
+    int64_t second = local - zone->segments[index].offset;
+    return second > zone->segments[index].start ? second : zone->segments[index].start;
 }
