@@ -37,15 +37,20 @@ file_list()
         LC_ALL=C sort
 }
 
-# run_both NAME PROGRAM: the program fires a job on single: and on sqlite:.
+# run_both NAME PROGRAM: the program fires a job on single: and, at the same time, on sqlite:.
 run_both()
 {
-    for url in single: "sqlite:$work/$1.db"; do
-        if ! "$2" "$url" > "$work/said" 2>&1; then
-            cat "$work/said"
-            die "'$1' failed on '$url'"
-        fi
-        echo "$1: $(cat "$work/said")"
+    "$2" single: > "$work/said.single" 2>&1 &
+    single=$!
+    "$2" "sqlite:$work/$1.db" > "$work/said.sqlite" 2>&1 &
+    sqlite=$!
+    for run in "$single single" "$sqlite sqlite"; do
+        kind=${run#* }
+        wait "${run% *}" || {
+            cat "$work/said.$kind"
+            die "'$1' failed on '$kind:'"
+        }
+        echo "$1: $(cat "$work/said.$kind")"
     done
 }
 
