@@ -1,0 +1,113 @@
+/* fleet.h: real processes of one cluster, their log, and waiting for what it says.
+ * Functions assert, so they are called on the test's own thread only. */
+#ifndef CLUSTER_FLEET_H
+#define CLUSTER_FLEET_H
+
+#include "check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+enum {
+    FLEET_NODES_MAX = 200,
+    FLEET_SETTINGS_MAX = 8,
+    /* For what should take a moment: generous, since machines of two cores run sanitizers. */
+    FLEET_SOON_MS = 60000
+};
+
+typedef struct fleet_node {
+    pid_t pid; /* 0: gone and reaped */
+    int index;
+    int to, from; /* its stdin and stdout */
+    size_t used;
+    char line[1024];
+} fleet_node;
+
+typedef struct fleet {
+    char directory[64];
+    char store[96]; /* folder of the database */
+    char url[160];
+    char database[160];
+    char log[96];
+    char jobs_path[96];
+    const char *backend;                      /* NULL: found by the URL */
+    const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
+    bool no_override;
+    const check_job *jobs;
+    size_t job_count;
+    fleet_node nodes[FLEET_NODES_MAX];
+    size_t node_count;
+    int64_t begin_ms;
+    /* the log as far as it has been read */
+    int log_fd;
+    record *records;
+    size_t record_count, record_capacity;
+    int64_t
+        accounted_ms[CHECK_JOBS_MAX]; /* per job: its latest instant that began or was skipped */
+} fleet;
+
+int64_t fleet_now_ms(void); /* CLOCK_REALTIME */
+
+/* cmocka's setup and teardown: *state is a fleet. Teardown kills what is left. */
+int fleet_setup(void **state);
+int fleet_teardown(void **state);
+
+/* The jobs of every node started from here on. */
+void fleet_jobs(fleet *f, const check_job *jobs, size_t count);
+
+enum { FLEET_ANNOUNCED = 1 }; /* "ready" only when the cluster knows every job */
+
+/* Starts a process; does not wait. */
+fleet_node *fleet_spawn(fleet *f, int64_t offset_ms, unsigned flags);
+/* Starts one and waits until it is ready. */
+fleet_node *fleet_start(fleet *f, int64_t offset_ms);
+void fleet_send(fleet_node *node, const char *command);
+/* Waits for the next line, which must begin like this; returns it. */
+const char *fleet_await(fleet_node *node, const char *begin, int64_t timeout_ms);
+void fleet_signal(const fleet_node *node, int number);
+void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
+/* "exit", and waits for status 0. */
+void fleet_leave(fleet_node *node);
+/* Drains with success, then leaves. All: every node that is left. */
+void fleet_drain(fleet_node *node);
+void fleet_drain_all(fleet *f);
+fleet_node *fleet_by_pid(fleet *f, pid_t pid);
+
+/* Reads what was appended to the log. */
+void fleet_read_log(fleet *f);
+/* Polls until the condition holds; fails the test, naming what, when it takes too long. */
+typedef bool (*fleet_condition_fn)(fleet *f, void *data);
+void fleet_wait(fleet *f, const char *what, int64_t timeout_ms, fleet_condition_fn condition,
+                void *data);
+/* Until every job has begun or skipped its last instant up to this one. */
+void fleet_wait_accounted(fleet *f, int64_t until_ms);
+/* A wall clock instant to wait for: where the passing of time itself is what is tested. */
+void fleet_wait_until(int64_t at_ms);
+
+/* The first record after *index (SIZE_MAX: the first of all) that fits; NULL: none so far. Zero
+ * or NULL fits all; node -1, too. */
+typedef struct fleet_pattern {
+    int what, event, node;
+    const char *job;
+    int64_t after_us; /* 0: any */
+} fleet_pattern;
+const record *fleet_find(fleet *f, const fleet_pattern *pattern);
+size_t fleet_count(fleet *f, const fleet_pattern *pattern);
+/* Waits for such a record and returns a copy. */
+record fleet_wait_record(fleet *f, const char *what, int64_t timeout_ms,
+                         const fleet_pattern *pattern);
+
+/* All rows of the ledger; free() them. */
+check_row *fleet_ledger(fleet *f, size_t *out_count);
+/* The ledger's row of one occurrence; outcome -1: none. */
+check_row fleet_row(fleet *f, const char *job, int64_t scheduled_ms);
+
+/* Judges everything since the fleet was set up; prints the report. */
+void fleet_check(fleet *f, int64_t ready_ms, int64_t until_ms, check_report *out_report);
+/* The same, and no promise may be broken. */
+void fleet_check_clean(fleet *f, int64_t ready_ms, int64_t until_ms, check_report *out_report);
+
+#endif
