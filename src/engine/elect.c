@@ -206,6 +206,7 @@ static size_t fire(jobsched *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     size_t count = gather_locked(s);
+    s->claiming = count;
     (void)pthread_mutex_unlock(&s->lock);
     if (count == 0) {
         return 0;
@@ -240,6 +241,8 @@ static size_t fire(jobsched *s)
         jsi_job_release(s, job);
         (void)pthread_mutex_lock(&s->lock);
     }
+    s->claiming = 0;
+    (void)pthread_cond_broadcast(&s->idle_cond);
     (void)pthread_mutex_unlock(&s->lock);
     return count;
 }

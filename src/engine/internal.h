@@ -178,6 +178,7 @@ struct jobsched {
     jsi_link finishing; /* jobsched_run.work_link: outcome to be written */
     jsi_link stops;     /* jobsched_run.stop_link: on_stop to be called */
     uint64_t active_count;
+    size_t claiming; /* claims that are with the backend: each may become an active run */
     uint64_t executing;             /* runs that occupy, or wait for, a worker */
     int64_t next_run_event_mono_ms; /* no run deadline before this */
     double average_run_ms;

@@ -106,11 +106,12 @@ static void ask_all_locked(jobsched *s, int reason)
     }
 }
 
-/* Waits for active runs until an instant or until none is left. Naps follow the injected clock,
- * so jobsched_wakeup() lets a moved one be seen. */
+/* Waits for active runs until an instant or until none is left, nor can come of a claim that is
+ * under way: its grant would be cut off by the close that follows. Naps follow the injected
+ * clock, so jobsched_wakeup() lets a moved one be seen. */
 static void wait_idle_locked(jobsched *s, int64_t until_mono_ms)
 {
-    while (s->active_count > 0 && s->state != JSI_CLOSING) {
+    while ((s->active_count > 0 || s->claiming > 0) && s->state != JSI_CLOSING) {
         int64_t left_ms = until_mono_ms - jsi_mono(s);
         if (left_ms <= 0) {
             return;
@@ -145,14 +146,20 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
     ask_all_locked(s, JOBSCHED_STOP_SHUTDOWN);
     wait_idle_locked(s, until_ms);
     uint64_t left_count = s->active_count;
+    bool claiming = s->claiming > 0;
     if (left_count > 0) {
         name_left_locked(s, left, sizeof left);
     }
     (void)pthread_mutex_unlock(&s->lock);
-    return left_count == 0 ? JOBSCHED_OK
-                           : jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
-                                           "%llu runs are left at the drain's deadline: %s",
-                                           (unsigned long long)left_count, left);
+    if (left_count > 0) {
+        return jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
+                             "%llu runs are left at the drain's deadline: %s",
+                             (unsigned long long)left_count, left);
+    }
+    return claiming ? jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
+                                    "a claim is still with the lock backend at the drain's "
+                                    "deadline; what it grants is cut off by jobsched_close")
+                    : JOBSCHED_OK;
 }
 
 /* ---- close ----------------------------------------------------------------- */
