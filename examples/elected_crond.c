@@ -398,6 +398,7 @@ int main(int argc, char **argv)
     }
     leave = serve(&options, &self, signals);
     output_stop(OUTPUT_END_MS);
+    watcher_stop();
     /* Not exit(): a run that was left behind may be anywhere. */
     (void)fflush(NULL);
     _exit(leave);

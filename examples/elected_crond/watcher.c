@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* More runs at once than the most workers (1,024); one more would only lose its watcher. */
@@ -18,7 +20,12 @@ typedef struct message {
     int32_t group;
 } message;
 
+/* A stopped watcher must not hold the end of elected-crond. */
+#define STOP_LOOKS 100
+#define LOOK_NS    10000000
+
 static int watcher_fd = -1;
+static pid_t watcher_pid;
 
 static void note(pid_t *groups, size_t *count, const message *told)
 {
@@ -97,6 +104,7 @@ int watcher_start(void)
         return -1;
     }
     watcher_fd = ends[1];
+    watcher_pid = pid;
     return 0;
 }
 
@@ -122,4 +130,17 @@ int watcher_add(pid_t group)
 int watcher_remove(pid_t group)
 {
     return tell(0, group);
+}
+
+void watcher_stop(void)
+{
+    struct timespec span = {0, LOOK_NS};
+
+    if (watcher_fd < 0) {
+        return;
+    }
+    (void)close(watcher_fd);
+    for (int i = 0; i < STOP_LOOKS && waitpid(watcher_pid, NULL, WNOHANG) == 0; i++) {
+        (void)nanosleep(&span, NULL);
+    }
 }

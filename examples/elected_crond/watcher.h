@@ -19,4 +19,8 @@ int watcher_start(void);
 int watcher_add(pid_t group);
 int watcher_remove(pid_t group);
 
+/* Ends the watcher, which then kills the groups that are still on the list, and waits for it a
+ * short time. */
+void watcher_stop(void);
+
 #endif

@@ -42,7 +42,7 @@ static void pause_briefly(void)
 
 const char *world_path(const world *self, const char *name)
 {
-    static char paths[8][160];
+    static char paths[8][512];
     static unsigned next;
     char *path = paths[next++ % 8];
 
@@ -156,7 +156,7 @@ static void redirect(const char *path, int fd)
 
 size_t world_start(world *self, const char *arguments)
 {
-    char copy[512], runs[160], tab[160];
+    char copy[512], runs[600], tab[600];
     char *words[WORDS_MAX];
     size_t count = 0, index = self->started;
     pid_t pid;

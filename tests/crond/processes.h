@@ -13,8 +13,8 @@
  * kills every process that was started and everything these left behind: the test's process adopts
  * their orphans. */
 typedef struct world {
-    char folder[64];
-    pid_t pids[8]; /* 0: gone */
+    char folder[64]; /* short, so that paths fit */
+    pid_t pids[8];   /* 0: gone */
     size_t started;
 } world;
 
