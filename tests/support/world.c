@@ -125,7 +125,9 @@ int64_t world_settle(struct world *world)
         s->elect_again = false;
         int64_t tick_ms = jsi_tick(s);
         more = jsi_elect(s, &elect_ms) || more;
-        more = jsi_work(s) || more;
+        for (uint32_t i = 0; i < s->settings.workers; i++) {
+            more = jsi_work(s) || more;
+        }
         int64_t keep_ms = jsi_keep(s);
         while (jsi_deliver(s)) {
             more = true;
