@@ -63,8 +63,9 @@ enum jobsched_lane {
 typedef struct jobsched_call {
     int32_t lane;
     int32_t reserved;
-    int64_t timeout_ms; /* in: the operation returns within this, whatever happens */
-    int64_t now_ms;     /* out, on success: the backend's clock, read inside the atomic step */
+    int64_t timeout_ms;  /* in: the operation returns within this, whatever happens */
+    uint64_t grants_max; /* in, claim only: at most so many runs are granted; 0: no bound */
+    int64_t now_ms;      /* out, on success: the backend's clock, read inside the atomic step */
 } jobsched_call;
 
 typedef struct jobsched_backend_config {
@@ -119,6 +120,7 @@ typedef struct jobsched_announcement {
     X(PAUSED, 6, "paused")   /* paused; the mark moved and the ledger says so */                   \
     X(STALE, 7, "stale")     /* another generation is in force */                                  \
     X(REMOVED, 8, "removed") /* a tombstone is in force */                                         \
+    X(FULL, 10, "full")      /* would be granted, but grants_max is used up; nothing changed */    \
     X(UNKNOWN, 9, "unknown") /* the backend knows no such job: announce it again */
 
 enum jobsched_answer {
@@ -292,6 +294,7 @@ typedef struct jobsched_backend {
      *   a live holder, and when_held is not ALLOW       -> HELD, as when_held says (a TRIGGER with
      *        SKIP becomes SKIPPED_OVERLAP; a RERUN always waits)
      *   holders found dead are made INTERRUPTED on the way (reap still reports them)
+     *   grants_max runs are granted by this call already  -> FULL
      *   else token + 1, the row is RUNNING, the mark moves  -> GRANTED
      * A grant counts as a heartbeat of this node. Idempotent through the second
      * rule: the engine repeats a claim whose answer was lost. Must survive a crash

@@ -148,10 +148,12 @@ static bool is_active(const jobsched *s, const jsi_ask *ask, uint64_t token)
 bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, jobsched_run *run,
                        int64_t sent_mono_ms)
 {
+    /* Without a prepared run there was no room, and the backend was told so: whatever it says,
+     * not running a job can be mended. */
     bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
-                !is_active(s, ask, claim->token);
+                run != NULL && !is_active(s, ask, claim->token);
     if (used) {
-        jsi_run_granted_locked(s, run, claim, sent_mono_ms);
+        jsi_run_granted_locked(s, run, ask->job, claim, sent_mono_ms);
     }
     ask->unresolved = false;
     if (ask->extra) {

@@ -138,6 +138,7 @@ static void init_queues(jobsched *s)
     s->retry_at_mono_ms = INT64_MIN;
     s->beat_at_mono_ms = mono_ms;
     s->average_run_ms = JSI_WINDOW_MS; /* claims little until it knows better */
+    s->ask_factor = 1;
     s->references = 1;
 }
 

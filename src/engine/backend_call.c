@@ -101,9 +101,10 @@ int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count
     return end(s, &frame, s->driver->announce(s->backend, &frame.call, items, count), "announce");
 }
 
-int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count)
+int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count, uint64_t grants_max)
 {
     request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
+    frame.call.grants_max = grants_max;
     return end(s, &frame, s->driver->claim(s->backend, &frame.call, items, count), "claim");
 }
 

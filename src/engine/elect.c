@@ -1,14 +1,12 @@
-/* elect.c: one round with the backend on lane CLAIM: announce new jobs, write outcomes, and
- * fire: claim what is due. While a round is under way, whatever comes due gathers for the next.
- *
- * fire() is the only way in which a run comes to be.
+/* elect.c: one round with the backend on lane CLAIM: announce new jobs, write outcomes, and fire
+ * what is due (fire.c). While a round is under way, whatever comes due gathers for the next.
  * Locks: takes s->lock, never over a backend call. */
 #include "base/hash.h"
 #include "engine/internal.h"
 
 /* ---- resting after a failure ----------------------------------------------- */
 
-static void rest_locked(jobsched *s)
+void jsi_rest_locked(jobsched *s)
 {
     int doublings = s->backend_failures < 8 ? s->backend_failures : 8;
     int64_t span_ms = (int64_t)JSI_RETRY_FIRST_MS << doublings;
@@ -78,7 +76,7 @@ static size_t announce(jobsched *s)
         }
     }
     if (failed != 0) {
-        rest_locked(s);
+        jsi_rest_locked(s);
     }
     (void)pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; i < count; i++) {
@@ -122,7 +120,7 @@ static size_t finish(jobsched *s)
         jsi_run_written_locked(s, s->runs[i], s->finishes[i].answer);
     }
     if (failed != 0) {
-        rest_locked(s);
+        jsi_rest_locked(s);
     }
     (void)pthread_mutex_unlock(&s->lock);
     for (size_t i = 0; failed == 0 && i < count; i++) {
@@ -131,121 +129,7 @@ static size_t finish(jobsched *s)
     return count;
 }
 
-/* ---- fire ------------------------------------------------------------------ */
-
-static jobsched_claim question(const jsi_ask *ask)
-{
-    const jsi_job *job = ask->job;
-    return (jobsched_claim){.job = job->name,
-                            .request = ask->kind == JOBSCHED_KIND_TRIGGER ? ask->request : NULL,
-                            .generation = job->generation,
-                            .scheduled_ms = ask->scheduled_ms,
-                            .after_ms = ask->after_ms,
-                            .lease_ms = job->lease_ms,
-                            .skip_first_ms = ask->skip_first_ms,
-                            .skip_count = ask->skip_count,
-                            .skip_outcome = ask->skip_outcome,
-                            .kind = ask->kind,
-                            .when_held = ask->when_held,
-                            .recover = job->spec.recover,
-                            .recover_limit = job->spec.recover_limit};
-}
-
-/* Fills the batch with what this node can soon run. The run is made before the claim: a grant
- * must never be lost for want of memory. */
-static size_t gather_locked(jobsched *s)
-{
-    uint64_t capacity = jsi_capacity_locked(s);
-    size_t count = 0;
-    jsi_link *link = s->ready.next;
-    while (s->state == JSI_STARTED && link != &s->ready && count < JOBSCHED_BATCH_MAX) {
-        jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
-        link = link->next;
-        bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
-        if (runs && capacity == 0) {
-            continue; /* closing a range needs no worker */
-        }
-        s->runs[count] = NULL;
-        if (runs) {
-            s->runs[count] = jsi_run_new(s, ask->job);
-            if (s->runs[count] == NULL) {
-                break; /* stays due; memory may be back in the next round */
-            }
-            capacity--;
-        }
-        jsi_list_remove(&ask->link);
-        if (ask->extra) {
-            ask->job->references++; /* this batch's */
-        } else {
-            ask->job->phase = JSI_JOB_CLAIMING; /* the ask's reference becomes this batch's */
-        }
-        s->batch[count] = ask;
-        s->claims[count++] = question(ask);
-    }
-    return count;
-}
-
-/* Nothing is known of any item: each is asked again exactly as it was, before anything else
- * happens to it (G8). Also for a job that was withdrawn meanwhile: if it was granted after all,
- * somebody must run it or it would be held for ever. */
-static void put_back_locked(jobsched *s, size_t count)
-{
-    for (size_t i = count; i > 0; i--) {
-        jsi_ask *ask = s->batch[i - 1];
-        ask->unresolved = true;
-        if (!ask->extra) {
-            ask->job->phase = JSI_JOB_READY;
-            ask->job->references++; /* the ask's again */
-        }
-        jsi_list_prepend(&s->ready, &ask->link);
-    }
-    rest_locked(s);
-}
-
-static size_t fire(jobsched *s)
-{
-    (void)pthread_mutex_lock(&s->lock);
-    size_t count = gather_locked(s);
-    s->claiming = count;
-    (void)pthread_mutex_unlock(&s->lock);
-    if (count == 0) {
-        return 0;
-    }
-    /* The lease is counted from here: from before the request was sent (G5). */
-    int64_t sent_mono_ms = jsi_mono(s);
-    int failed = jsi_backend_claim(s, s->claims, count);
-
-    (void)pthread_mutex_lock(&s->lock);
-    s->stats.claim_requests++;
-    if (failed != 0) {
-        put_back_locked(s, count);
-    }
-    for (size_t i = 0; i < count; i++) {
-        jsi_ask *ask = s->batch[i];
-        jsi_job *job = ask->job;
-        bool granted = false;
-        if (failed == 0) {
-            granted = jsi_answer_locked(s, ask, &s->claims[i], s->runs[i], sent_mono_ms);
-            if (ask->extra && ask->not_before_mono_ms == JOBSCHED_NONE) {
-                (void)jsi_ask_drop_locked(s, ask);
-                job->references--; /* never the last: this batch holds one, too */
-            }
-        }
-        s->batch[i] = job;
-        (void)pthread_mutex_unlock(&s->lock);
-        if (granted) {
-            jsi_run_submit(s, s->runs[i]);
-        } else if (s->runs[i] != NULL) {
-            jsi_run_release(s, s->runs[i]);
-        }
-        jsi_job_release(s, job);
-        (void)pthread_mutex_lock(&s->lock);
-    }
-    s->claiming = 0;
-    (void)pthread_cond_broadcast(&s->idle_cond);
-    (void)pthread_mutex_unlock(&s->lock);
-    return count;
-}
+/* ---- the round ------------------------------------------------------------- */
 
 bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
 {
@@ -258,7 +142,7 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         *out_again_mono_ms = retry_at_ms;
         return false;
     }
-    size_t (*const rounds[])(jobsched *) = {announce, finish, fire};
+    size_t (*const rounds[])(jobsched *) = {announce, finish, jsi_fire};
     size_t done = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         done += rounds[i](s);

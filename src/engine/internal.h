@@ -178,10 +178,11 @@ struct jobsched {
     jsi_link finishing; /* jobsched_run.work_link: outcome to be written */
     jsi_link stops;     /* jobsched_run.stop_link: on_stop to be called */
     uint64_t active_count;
-    size_t claiming; /* claims that are with the backend: each may become an active run */
-    uint64_t executing;             /* runs that occupy, or wait for, a worker */
+    size_t claiming;    /* claims that are with the backend: each may become an active run */
+    uint64_t executing; /* runs that occupy, or wait for, a worker */
     int64_t next_run_event_mono_ms; /* no run deadline before this */
     double average_run_ms;
+    uint64_t ask_factor; /* asks sent per run that there is room for */
 
     jsi_link events; /* struct jsi_event.link */
     size_t event_count;
@@ -265,11 +266,17 @@ int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms);
 /* Returns the monotonic instant at which it wants to be called again. */
 int64_t jsi_tick(jobsched *s);
 
-/* ---- elect.c, answer.c, ask.c -------------------------------------------- */
+/* ---- elect.c, fire.c, answer.c, ask.c -------------------------------------------- */
 
 /* One round. Returns true if there may be more to do at once; else *out_again_mono_ms is when to
  * look again without being woken (JOBSCHED_NONE: never). */
 bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms);
+
+/* Claims what is due and starts what is granted, as one batch. Returns how many were asked. */
+size_t jsi_fire(jobsched *s);
+
+/* The backend failed: lane CLAIM rests, longer each time. */
+void jsi_rest_locked(jobsched *s);
 
 /* Applies one answered claim. run is the prepared run of a claim that asked for one; returns
  * true if it was used. */
@@ -292,12 +299,12 @@ int64_t jsi_keep(jobsched *s);
 
 /* ---- run.c, end.c, call_job.c, work.c ------------------------------------- */
 
-jobsched_run *jsi_run_new(jobsched *s, jsi_job *job); /* one reference; job's is taken along */
+jobsched_run *jsi_run_new(jobsched *s);               /* one reference, no job yet */
 void jsi_run_release(jobsched *s, jobsched_run *run); /* needs the lock not held */
 
 /* Makes a prepared run an active one. */
-void jsi_run_granted_locked(jobsched *s, jobsched_run *run, const jobsched_claim *claim,
-                            int64_t sent_mono_ms);
+void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
+                            const jobsched_claim *claim, int64_t sent_mono_ms);
 /* Queues a granted run, or its next attempt, for a worker. Needs the lock not held. */
 void jsi_run_submit(jobsched *s, jobsched_run *run);
 void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms);
@@ -348,7 +355,7 @@ void jsi_events_fini(jobsched *s);
 int jsi_backend_open(jobsched *s);
 void jsi_backend_close(jobsched *s);
 int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count);
-int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count);
+int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count, uint64_t grants_max);
 int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count);
 int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count);
 int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, void *visit_data),

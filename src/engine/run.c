@@ -3,14 +3,12 @@
  * questions take none: they read atomics and fields that never change. */
 #include "engine/internal.h"
 
-jobsched_run *jsi_run_new(jobsched *s, jsi_job *job)
+jobsched_run *jsi_run_new(jobsched *s)
 {
     jobsched_run *run = jsi_new(&s->allocator, sizeof *run);
     if (run != NULL) {
         run->s = s;
-        run->job = job;
         run->references = 1;
-        job->references++;
     }
     return run;
 }
@@ -21,7 +19,9 @@ void jsi_run_release(jobsched *s, jobsched_run *run)
     bool last = --run->references == 0;
     (void)pthread_mutex_unlock(&s->lock);
     if (last) {
-        jsi_job_release(s, run->job);
+        if (run->job != NULL) {
+            jsi_job_release(s, run->job);
+        }
         jsi_free(&s->allocator, run);
     }
 }
@@ -43,9 +43,11 @@ void jsi_run_expect_locked(jobsched *s, int64_t at_mono_ms)
     }
 }
 
-void jsi_run_granted_locked(jobsched *s, jobsched_run *run, const jobsched_claim *claim,
-                            int64_t sent_mono_ms)
+void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
+                            const jobsched_claim *claim, int64_t sent_mono_ms)
 {
+    run->job = job;
+    job->references++;
     run->token = claim->token;
     run->scheduled_ms = claim->granted_ms;
     run->kind = claim->kind;

@@ -18,7 +18,7 @@ static void forget_answer(jobsched_claim *item)
 
 static int is_request(const struct row *row, const char *request)
 {
-    return request != NULL && row->request[0] != '\0' && strcmp(row->request, request) == 0;
+    return row->request[0] != '\0' && strcmp(row->request, request) == 0;
 }
 
 /* Whether the RUNNING row is what the claim asks for: then its answer was lost. */
@@ -190,11 +190,11 @@ static int grant(struct store *store, struct fence *fence, jobsched_claim *item,
         if (row == NULL) {
             return JOBSCHED_ENOMEM;
         }
-        row->kind = item->kind;
         row->first_ms = item->scheduled_ms;
         row->last_ms = item->scheduled_ms;
         fence->mark_ms = item->scheduled_ms;
     }
+    row->kind = item->kind;
     if (item->kind != JOBSCHED_KIND_RERUN) { /* a rerun keeps what the first grant was told */
         row->recover = item->recover;
         row->recover_limit = item->recover_limit;
@@ -209,7 +209,7 @@ static int grant(struct store *store, struct fence *fence, jobsched_claim *item,
 }
 
 static int claim_in_fence(struct store *store, struct fence *fence, jobsched_claim *item,
-                          int64_t now_ms)
+                          int64_t now_ms, uint64_t grants_left)
 {
     struct row *row = find_running(fence, item);
     if (row != NULL) {
@@ -239,7 +239,36 @@ static int claim_in_fence(struct store *store, struct fence *fence, jobsched_cla
     if (holder != NULL && item->when_held != JOBSCHED_HELD_ALLOW) {
         return refuse_held(store, fence, item, holder, row, now_ms);
     }
+    if (grants_left == 0) {
+        item->answer = JOBSCHED_ANSWER_FULL;
+        return JOBSCHED_OK;
+    }
     return grant(store, fence, item, row, now_ms);
+}
+
+/* What the engine never asks, and the rules above rely on. */
+static int check(const jobsched_claim *item)
+{
+    switch (item->kind) {
+    case JOBSCHED_KIND_SCHEDULED:
+    case JOBSCHED_KIND_CATCH_UP:
+    case JOBSCHED_KIND_RERUN:
+        return JOBSCHED_OK;
+    case JOBSCHED_KIND_TRIGGER:
+        return item->request != NULL
+                   ? JOBSCHED_OK
+                   : jobsched_fail(JOBSCHED_EINVAL, 0, "a trigger of job '%s' lacks its request id",
+                                   item->job);
+    case JOBSCHED_CLAIM_SKIP:
+        return item->skip_outcome >= JOBSCHED_OUTCOME_SKIPPED_OVERLAP &&
+                       item->skip_outcome <= JOBSCHED_OUTCOME_SKIPPED_MISFIRE
+                   ? JOBSCHED_OK
+                   : jobsched_fail(JOBSCHED_EINVAL, 0, "outcome '%d' of job '%s' is no skip",
+                                   (int)item->skip_outcome, item->job);
+    default:
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "kind '%d' of a claim is unknown",
+                             (int)item->kind);
+    }
 }
 
 int jsi_single_claim(void *backend, jobsched_call *call, jobsched_claim *items, size_t count)
@@ -248,15 +277,22 @@ int jsi_single_claim(void *backend, jobsched_call *call, jobsched_claim *items, 
     int code = JOBSCHED_OK;
     (void)pthread_mutex_lock(&store->mutex);
     int64_t now_ms = store->config.clock.wall_ms(store->config.clock.ctx);
+    uint64_t grants_left = call->grants_max > 0 ? call->grants_max : UINT64_MAX;
     for (size_t i = 0; i < count && code == JOBSCHED_OK; i++) {
         forget_answer(&items[i]);
+        code = check(&items[i]);
+        if (code != JOBSCHED_OK) {
+            break;
+        }
         struct fence *fence = jsi_single_fence_find(store, items[i].job);
         if (fence == NULL) {
             items[i].answer = JOBSCHED_ANSWER_UNKNOWN;
             continue;
         }
-        code = claim_in_fence(store, fence, &items[i], now_ms);
+        code = claim_in_fence(store, fence, &items[i], now_ms, grants_left);
         items[i].mark_ms = fence->mark_ms;
+        grants_left -=
+            items[i].answer == JOBSCHED_ANSWER_GRANTED && items[i].token > 0 && grants_left > 0;
     }
     (void)pthread_mutex_unlock(&store->mutex);
     if (code == JOBSCHED_OK) {

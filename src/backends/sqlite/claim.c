@@ -17,6 +17,7 @@ struct attempt {
     int64_t row;     /* TRIGGER and RERUN: the ledger row that exists already */
     uint32_t grants; /* that this row has had */
     int64_t instant; /* of the occurrence */
+    int full;        /* the call has granted as many runs as it may */
 };
 
 /* Each rule answers the claim, or leaves it to the next one. */
@@ -330,6 +331,9 @@ static int decide(struct attempt *attempt)
     if (result == NEXT) {
         result = rule_holder(attempt);
     }
+    if (result == NEXT && attempt->full) {
+        result = answer(attempt, JOBSCHED_ANSWER_FULL);
+    }
     return result == NEXT ? grant(attempt) : result;
 }
 
@@ -351,7 +355,7 @@ static int check_kind(const jobsched_claim *item)
     }
 }
 
-static int claim_one(struct jsi_sqlite_lane *lane, jobsched_claim *item)
+static int claim_one(struct jsi_sqlite_lane *lane, jobsched_claim *item, int full)
 {
     item->answer = JOBSCHED_ANSWER_NONE;
     item->token = 0;
@@ -366,7 +370,8 @@ static int claim_one(struct jsi_sqlite_lane *lane, jobsched_claim *item)
     if (result != 0) {
         return result;
     }
-    struct attempt attempt = {.lane = lane, .item = item, .instant = item->scheduled_ms};
+    struct attempt attempt = {
+        .lane = lane, .item = item, .instant = item->scheduled_ms, .full = full};
     result = jsi_fence_read(lane, item->job, &attempt.fence);
     if (result <= 0) {
         item->answer = JOBSCHED_ANSWER_UNKNOWN;
@@ -385,8 +390,11 @@ int jsi_sqlite_claim(void *backend, jobsched_call *call, jobsched_claim *items, 
     if (result != 0) {
         return result;
     }
+    uint64_t grants = 0;
     for (size_t i = 0; result == 0 && i < count; i++) {
-        result = claim_one(lane, &items[i]);
+        int full = call->grants_max > 0 && grants >= call->grants_max;
+        result = claim_one(lane, &items[i], full);
+        grants += items[i].answer == JOBSCHED_ANSWER_GRANTED && items[i].token > 0;
     }
     return jsi_sqlite_end(lane, call, result);
 }

@@ -1,0 +1,205 @@
+/* fire.c: the only way in which a run comes to be, whatever made it due: claim a batch, start what
+ * is granted.
+ * Locks: takes s->lock, never over a backend call or a submit. */
+#include "engine/internal.h"
+
+static jobsched_claim question(const jsi_ask *ask)
+{
+    const jsi_job *job = ask->job;
+    return (jobsched_claim){.job = job->name,
+                            .request = ask->kind == JOBSCHED_KIND_TRIGGER ? ask->request : NULL,
+                            .generation = job->generation,
+                            .scheduled_ms = ask->scheduled_ms,
+                            .after_ms = ask->after_ms,
+                            .lease_ms = job->lease_ms,
+                            .skip_first_ms = ask->skip_first_ms,
+                            .skip_count = ask->skip_count,
+                            .skip_outcome = ask->skip_outcome,
+                            .kind = ask->kind,
+                            .when_held = ask->when_held,
+                            .recover = job->spec.recover,
+                            .recover_limit = job->spec.recover_limit};
+}
+
+/* How many asks to send for so much room. More than there is room for: occurrences that other
+ * nodes have fired are settled on the way, and the call's grants_max keeps the rest. */
+static size_t reach_locked(const jobsched *s, uint64_t capacity)
+{
+    uint64_t reach = capacity * s->ask_factor;
+    return reach < JOBSCHED_BATCH_MAX ? (size_t)reach : JOBSCHED_BATCH_MAX;
+}
+
+/* Makes the runs that may be granted before the claim is sent: a grant must never be lost for
+ * want of memory. Returns how many there are. */
+static size_t make_runs_locked(jobsched *s, uint64_t wanted)
+{
+    size_t count = 0;
+    while (count < wanted && count < JOBSCHED_BATCH_MAX) {
+        s->runs[count] = jsi_run_new(s);
+        if (s->runs[count] == NULL) {
+            break; /* memory may be back in the next round */
+        }
+        count++;
+    }
+    return count;
+}
+
+/* Fills the batch with what is to be asked. Closing a range needs no worker. */
+static size_t gather_locked(jobsched *s, size_t *out_run_count)
+{
+    uint64_t capacity = jsi_capacity_locked(s);
+    size_t reach = reach_locked(s, capacity);
+    size_t asked = 0; /* for runs */
+    size_t count = 0;
+    jsi_link *link = s->ready.next;
+    while (s->state == JSI_STARTED && link != &s->ready && count < JOBSCHED_BATCH_MAX) {
+        jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
+        link = link->next;
+        bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
+        if (runs && asked == 0) {
+            *out_run_count = make_runs_locked(s, capacity);
+            reach = *out_run_count > 0 ? reach : 0;
+        }
+        if (runs && asked == reach) {
+            continue;
+        }
+        asked += runs;
+        jsi_list_remove(&ask->link);
+        if (ask->extra) {
+            ask->job->references++; /* this batch's */
+        } else {
+            ask->job->phase = JSI_JOB_CLAIMING; /* the ask's reference becomes this batch's */
+        }
+        s->batch[count] = ask;
+        s->claims[count++] = question(ask);
+    }
+    return count;
+}
+
+/* Nothing is known of any item: each is asked again exactly as it was, before anything else
+ * happens to it (G8). Also for a job that was withdrawn meanwhile: if it was granted after all,
+ * somebody must run it or it would be held for ever. */
+static void put_back_locked(jobsched *s, size_t count)
+{
+    for (size_t i = count; i > 0; i--) {
+        jsi_ask *ask = s->batch[i - 1];
+        ask->unresolved = true;
+        if (!ask->extra) {
+            ask->job->phase = JSI_JOB_READY;
+            ask->job->references++; /* the ask's again */
+        }
+        jsi_list_prepend(&s->ready, &ask->link);
+    }
+    jsi_rest_locked(s);
+}
+
+/* An ask that is answered and needs no more. */
+static void drop_extra_locked(jobsched *s, jsi_ask *ask)
+{
+    jsi_job *job = jsi_ask_drop_locked(s, ask);
+    job->references--; /* never the last: the batch holds one, too */
+}
+
+/* There was no room for it: it stays due, here as for other nodes. Whatever was unknown about it
+ * is known now. */
+static void keep_due_locked(jobsched *s, jsi_ask *ask, jsi_link *kept)
+{
+    ask->unresolved = false;
+    if (ask->job->withdrawn && ask->extra) {
+        drop_extra_locked(s, ask);
+    } else if (ask->job->withdrawn) {
+        ask->job->phase = JSI_JOB_IDLE;
+    } else {
+        if (!ask->extra) {
+            ask->job->phase = JSI_JOB_READY;
+            ask->job->references++; /* the ask's again */
+        }
+        jsi_list_append(kept, &ask->link);
+    }
+}
+
+/* Applies one answer. Returns the run that was granted, or NULL. */
+static jobsched_run *settle_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim,
+                                   jobsched_run *spare, int64_t sent_mono_ms, jsi_link *kept)
+{
+    if (claim->answer == JOBSCHED_ANSWER_FULL) {
+        keep_due_locked(s, ask, kept);
+        return NULL;
+    }
+    bool used = jsi_answer_locked(s, ask, claim, spare, sent_mono_ms);
+    if (ask->extra && ask->not_before_mono_ms == JOBSCHED_NONE) {
+        drop_extra_locked(s, ask);
+    }
+    return used ? spare : NULL;
+}
+
+/* Reaches further while room is left over, and less far once claims come back for want of it. */
+static void learn_reach_locked(jobsched *s, bool any_kept, bool room_left)
+{
+    if (any_kept) {
+        s->ask_factor = s->ask_factor > 1 ? s->ask_factor / 2 : 1;
+    } else if (room_left && s->ask_factor < JOBSCHED_BATCH_MAX) {
+        s->ask_factor *= 2;
+    }
+}
+
+/* Applies all answers in their order and starts what was granted. Returns how many runs were
+ * used. */
+static size_t settle(jobsched *s, size_t count, size_t run_count, int64_t sent_mono_ms)
+{
+    jsi_link kept;
+    jsi_list_init(&kept);
+    size_t used = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < count; i++) {
+        jsi_ask *ask = s->batch[i];
+        jsi_job *job = ask->job;
+        /* The backend grants no more than there are runs. */
+        jobsched_run *spare = used < run_count ? s->runs[used] : NULL;
+        jobsched_run *run = settle_locked(s, ask, &s->claims[i], spare, sent_mono_ms, &kept);
+        (void)pthread_mutex_unlock(&s->lock);
+        if (run != NULL) {
+            used++;
+            jsi_run_submit(s, run);
+        }
+        jsi_job_release(s, job);
+        (void)pthread_mutex_lock(&s->lock);
+    }
+    learn_reach_locked(s, !jsi_list_is_empty(&kept), used < run_count);
+    for (jsi_link *link; (link = kept.previous) != &kept;) {
+        jsi_list_remove(link);
+        jsi_list_prepend(&s->ready, link);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return used;
+}
+
+size_t jsi_fire(jobsched *s)
+{
+    size_t run_count = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    size_t count = gather_locked(s, &run_count);
+    s->claiming = count;
+    (void)pthread_mutex_unlock(&s->lock);
+    size_t used = 0;
+    if (count > 0) {
+        /* The lease is counted from here: from before the request was sent (G5). */
+        int64_t sent_mono_ms = jsi_mono(s);
+        int failed = jsi_backend_claim(s, s->claims, count, run_count);
+        (void)pthread_mutex_lock(&s->lock);
+        s->stats.claim_requests++;
+        if (failed != 0) {
+            put_back_locked(s, count);
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        used = failed == 0 ? settle(s, count, run_count, sent_mono_ms) : 0;
+        (void)pthread_mutex_lock(&s->lock);
+        s->claiming = 0;
+        (void)pthread_cond_broadcast(&s->idle_cond);
+        (void)pthread_mutex_unlock(&s->lock);
+    }
+    for (size_t i = used; i < run_count; i++) {
+        jsi_run_release(s, s->runs[i]);
+    }
+    return count;
+}
