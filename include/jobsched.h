@@ -232,6 +232,41 @@ JOBSCHED_API int jobsched_schedule_matches(const jobsched_schedule *schedule, in
 /* Whether the schedule has no occurrence at all: 1 or 0. Known since parsing. */
 JOBSCHED_API int jobsched_schedule_is_never(const jobsched_schedule *schedule);
 
+/* What a change of the clocks did to an occurrence (bits). */
+enum jobsched_occurrence_flag {
+    JOBSCHED_OCCURRENCE_SHIFTED = 1,     /* its wall clock time does not exist: it fires when the
+                                            clock jumps */
+    JOBSCHED_OCCURRENCE_MERGED = 2,      /* more than one wall clock time fires here, once */
+    JOBSCHED_OCCURRENCE_REPEATS = 4,     /* its wall clock time comes again; that is suppressed */
+    JOBSCHED_OCCURRENCE_SECOND_PASS = 8, /* its wall clock time came before */
+    JOBSCHED_OCCURRENCE_AFTER_GAP = 16   /* wall clock times since the occurrence before this one
+                                            do not exist; they are suppressed */
+};
+
+/* "Local" numbers are what the wall clock shows, counted as if it were UTC. */
+typedef struct jobsched_occurrence {
+    size_t struct_size;
+    int64_t at_ms;
+    int64_t nominal_local_ms; /* the wall clock time that the schedule names */
+    int64_t local_ms;         /* the wall clock time at at_ms; differs when SHIFTED */
+    int32_t offset_s;         /* of the zone at at_ms, seconds east of UTC */
+    uint32_t flags;           /* enum jobsched_occurrence_flag */
+} jobsched_occurrence;
+
+/* Tells what there is to know of the occurrence at an instant.
+ * ENOTFOUND  the instant is no occurrence. */
+JOBSCHED_API int jobsched_schedule_occurrence(const jobsched_schedule *schedule, int64_t at_ms,
+                                              jobsched_occurrence *out_occurrence);
+
+/* The time zone, and the version of the zone data it was read from, like "2026f" ("" for
+ * UTC and where the files do not tell). Valid as long as the schedule. */
+JOBSCHED_API const char *jobsched_schedule_zone(const jobsched_schedule *schedule);
+JOBSCHED_API const char *jobsched_schedule_zone_version(const jobsched_schedule *schedule);
+
+/* From this instant on the zone data says nothing, and the last known offset is used;
+ * JOBSCHED_NONE (the rule) when the data has no end. */
+JOBSCHED_API int64_t jobsched_schedule_uncertain_after(const jobsched_schedule *schedule);
+
 /* ---- Jobs and runs ------------------------------------------------------ */
 
 typedef struct jobsched jobsched;         /* one scheduler: one node of the cluster */

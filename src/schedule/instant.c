@@ -177,7 +177,7 @@ static bool read_instant(const struct jsi_source *source, size_t at, size_t end,
 }
 
 int jsi_instant_parse(const struct jsi_source *source, size_t begin, size_t end,
-                      const struct jsi_zone *zone, int64_t *out_utc)
+                      const struct jsi_zone *zone, struct jsi_instant *out_instant)
 {
     struct reading reading;
     struct jsi_place place = {"instant", begin, JOBSCHED_SYNTAX_INSTANT};
@@ -188,7 +188,9 @@ int jsi_instant_parse(const struct jsi_source *source, size_t begin, size_t end,
         return jsi_syntax_fail(source, &place, "'%.*s' is not an instant like 2027-01-31T08:30:00Z",
                                (int)(end - begin), source->bytes + begin);
     }
-    *out_utc = reading.has_offset ? reading.local - reading.offset
-                                  : jsi_zone_first_at(zone, reading.local);
+    out_instant->is_local = !reading.has_offset;
+    out_instant->nominal = reading.local;
+    out_instant->utc = reading.has_offset ? reading.local - reading.offset
+                                          : jsi_zone_first_at(zone, reading.local);
     return JOBSCHED_OK;
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "schedule/cron.h"
+#include "schedule/instant.h"
 
 enum jsi_schedule_kind { JSI_KIND_CRON, JSI_KIND_EVERY, JSI_KIND_AT };
 
@@ -11,10 +12,10 @@ enum jsi_schedule_kind { JSI_KIND_CRON, JSI_KIND_EVERY, JSI_KIND_AT };
 struct jobsched_schedule {
     jobsched_allocator allocator;
     enum jsi_schedule_kind kind;
-    bool never;           /* no occurrence at all */
-    struct jsi_cron cron; /* CRON */
-    int64_t step;         /* EVERY: seconds */
-    int64_t anchor;       /* EVERY: a point of the grid; AT: the instant */
+    bool never;                /* no occurrence at all */
+    struct jsi_cron cron;      /* CRON */
+    int64_t step;              /* EVERY: seconds */
+    struct jsi_instant anchor; /* EVERY: a point of the grid; AT: the instant */
     const struct jsi_zone *zone;
     char text[]; /* as given */
 };

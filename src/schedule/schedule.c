@@ -23,7 +23,8 @@ static int64_t every_next(const struct jobsched_schedule *schedule, int64_t afte
         return JSI_NO_TIME;
     }
     int64_t step = schedule->step;
-    int64_t next = schedule->anchor + (jsi_floor_div(from - schedule->anchor, step) + 1) * step;
+    int64_t next =
+        schedule->anchor.utc + (jsi_floor_div(from - schedule->anchor.utc, step) + 1) * step;
     return next > JSI_LOCAL_MAX ? JSI_NO_TIME : next;
 }
 
@@ -34,13 +35,13 @@ static int64_t every_previous(const struct jobsched_schedule *schedule, int64_t 
         return JSI_NO_TIME_PAST;
     }
     int64_t step = schedule->step;
-    int64_t previous = schedule->anchor + jsi_floor_div(to - schedule->anchor, step) * step;
+    int64_t previous = schedule->anchor.utc + jsi_floor_div(to - schedule->anchor.utc, step) * step;
     return previous < JSI_LOCAL_MIN ? JSI_NO_TIME_PAST : previous;
 }
 
 static bool at_exists(const struct jobsched_schedule *schedule)
 {
-    return schedule->anchor >= JSI_LOCAL_MIN && schedule->anchor <= JSI_LOCAL_MAX;
+    return schedule->anchor.utc >= JSI_LOCAL_MIN && schedule->anchor.utc <= JSI_LOCAL_MAX;
 }
 
 int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
@@ -54,7 +55,7 @@ int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
     case JSI_KIND_AT:
         break;
     }
-    return at_exists(schedule) && schedule->anchor > after ? schedule->anchor : JSI_NO_TIME;
+    return at_exists(schedule) && schedule->anchor.utc > after ? schedule->anchor.utc : JSI_NO_TIME;
 }
 
 int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before)
@@ -68,7 +69,8 @@ int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t be
     case JSI_KIND_AT:
         break;
     }
-    return at_exists(schedule) && schedule->anchor < before ? schedule->anchor : JSI_NO_TIME_PAST;
+    return at_exists(schedule) && schedule->anchor.utc < before ? schedule->anchor.utc
+                                                                : JSI_NO_TIME_PAST;
 }
 
 int64_t jobsched_schedule_next(const jobsched_schedule *schedule, int64_t after_ms)
@@ -112,6 +114,22 @@ void jobsched_schedule_free(jobsched_schedule *schedule)
         jsi_zone_release(schedule->zone);
         jsi_free(&allocator, schedule);
     }
+}
+
+const char *jobsched_schedule_zone(const jobsched_schedule *schedule)
+{
+    return schedule->zone->name;
+}
+
+const char *jobsched_schedule_zone_version(const jobsched_schedule *schedule)
+{
+    return schedule->zone->version;
+}
+
+int64_t jobsched_schedule_uncertain_after(const jobsched_schedule *schedule)
+{
+    int64_t after = schedule->zone->uncertain_after;
+    return after > JSI_LOCAL_MAX ? JOBSCHED_NONE : after * 1000;
 }
 
 const char *jsi_schedule_text(const jobsched_schedule *schedule)
