@@ -175,6 +175,42 @@ static void remove_refuses_every_claim(void **state)
     }
 }
 
+/* G6, G9: what still waited when the job was removed ends with it, and does not come back when
+ * somebody revives the job much later. */
+static void remove_ends_what_waits(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    struct cf_found found;
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "waits", NULL));
+    jobsched_claim run = cf_at(&job, 1);
+    run.recover = JOBSCHED_RECOVER_RERUN;
+    run.recover_limit = 3;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_INTERRUPTED), JOBSCHED_LEASE_KEPT);
+    cf_ok(cf_control(node, JOBSCHED_VERB_REMOVE, "job", NULL, NULL));
+    cf_equal(cf_reap(node, &found, 1), 0);
+    struct cf_row rows[2];
+    cf_equal(cf_rows(node, "job", rows, 2), 2);
+    for (int i = 0; i < 2; i++) {
+        cf_true(rows[i].record.outcome != JOBSCHED_OUTCOME_WAITING);
+        cf_true(rows[i].record.finished_at_ms != JOBSCHED_NONE);
+    }
+    jobsched_announcement revived = cf_announce(node, "job", "every 1 ms", 1);
+    cf_equal(revived.removed, 0);
+    cf_equal(cf_reap(node, &found, 1), 0);
+    job.generation = revived.generation;
+    jobsched_claim claim = cf_at(&job, 1);
+    claim.kind = JOBSCHED_KIND_TRIGGER;
+    claim.request = "waits";
+    cf_ask(node, &claim);
+    cf_answer(claim, DONE);
+    claim.kind = JOBSCHED_KIND_RERUN;
+    cf_ask(node, &claim);
+    cf_answer(claim, DONE);
+}
+
 const struct cf_test cf_control_tests[] = {
     {"control_of_an_unknown_job_is_not_found", control_of_an_unknown_job_is_not_found, 0},
     {"pause_bounds_the_tokens", pause_bounds_the_tokens, 0},
@@ -184,5 +220,6 @@ const struct cf_test cf_control_tests[] = {
     {"cancel_reaches_all_runs", cancel_reaches_all_runs, 0},
     {"cancel_without_a_run_changes_nothing", cancel_without_a_run_changes_nothing, 0},
     {"remove_refuses_every_claim", remove_refuses_every_claim, 0},
+    {"remove_ends_what_waits", remove_ends_what_waits, 0},
     {NULL, NULL, 0},
 };

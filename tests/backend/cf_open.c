@@ -47,8 +47,24 @@ static void count_release(void *ctx, void *pointer)
     free(pointer);
 }
 
+/* Runs with notes, more of them than the ledger keeps. */
+static void fill_ledger(struct cf_node *node, const struct cf_job *job)
+{
+    for (int64_t k = 1; k <= 40; k++) {
+        jobsched_claim run = cf_grant(node, job, k);
+        jobsched_finish end = {.job = job->name,
+                               .note = "a note that is kept with the run",
+                               .token = run.token,
+                               .outcome = JOBSCHED_OUTCOME_FAILED};
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(node->driver->finish(node->backend, &call, &end, 1));
+        cf_equal(end.answer, JOBSCHED_LEASE_KEPT);
+    }
+}
+
 static void open_and_close_leave_no_memory(void **state)
 {
+    static const char *const jobs[] = {"a", "b", "c"};
     struct cf_world *world = *state;
     _Atomic int64_t blocks = 0;
     jobsched_allocator allocator = {.struct_size = sizeof allocator,
@@ -56,16 +72,16 @@ static void open_and_close_leave_no_memory(void **state)
                                     .allocate = count_allocate,
                                     .reallocate = count_reallocate,
                                     .release = count_release};
-    struct cf_settings settings = {.allocator = &allocator};
+    struct cf_settings settings = {.allocator = &allocator, .history_count = 3};
     for (int round = 0; round < 3; round++) {
         struct cf_node *node = cf_open_with(world, "node", &settings);
         cf_true(atomic_load(&blocks) > 0); /* all memory of the backend comes from there */
-        struct cf_job job = cf_job(node, round == 0 ? "a" : round == 1 ? "b" : "c", 2);
-        jobsched_claim claim = cf_grant(node, &job, 1);
+        struct cf_job job = cf_job(node, jobs[round], 41);
         if (round > 0) {
-            cf_equal(cf_finish(node, job.name, claim.token, JOBSCHED_OUTCOME_FAILED),
-                     JOBSCHED_LEASE_KEPT);
-        } /* else it is closed with a run that still goes on */
+            fill_ledger(node, &job);
+        }
+        (void)cf_grant(node, &job, 41); /* and a run that still goes on */
+        cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, jobs[round], "waits", NULL));
         cf_close(world, node);
         cf_equal(atomic_load(&blocks), 0);
     }

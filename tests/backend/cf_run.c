@@ -256,6 +256,7 @@ static void rerun_is_granted_up_to_its_limit(void **state)
     struct cf_row rows[2];
     cf_equal(cf_rows(node, "job", rows, 2), 1);
     cf_equal(rows[0].record.attempt, LIMIT + 1);
+    cf_equal(rows[0].record.kind, JOBSCHED_KIND_RERUN); /* why it was granted last */
     cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
     cf_equal(cf_mark(node, &job), 1);
     cf_true(cf_grant(node, &job, 2).token > token);

@@ -193,6 +193,12 @@ static int report(struct store *store, struct row *row, const char *note, uint64
 
 static int finish_one(struct store *store, jobsched_finish *item, int64_t now_ms)
 {
+    if (item->outcome < JOBSCHED_OUTCOME_SUCCEEDED ||
+        item->outcome > JOBSCHED_OUTCOME_INTERRUPTED) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "outcome '%d' of job '%s' is outside %d-%d",
+                             (int)item->outcome, item->job, JOBSCHED_OUTCOME_SUCCEEDED,
+                             JOBSCHED_OUTCOME_INTERRUPTED);
+    }
     struct fence *fence = jsi_single_fence_find(store, item->job);
     struct row *row = fence == NULL ? NULL : find_running(fence, item->token);
     if (row == NULL) {
@@ -259,16 +265,16 @@ static int is_known_request(const struct fence *fence, const char *request)
 static int trigger(struct store *store, struct fence *fence, const char *request, int64_t now_ms,
                    int32_t *out_changed)
 {
-    if (fence->paused) {
-        return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused and is not triggered",
-                             fence->name);
-    }
     if (request == NULL || request[0] == '\0') {
-        return jobsched_fail(JOBSCHED_EINVAL, 0, "a trigger of job '%s' lacks a request id",
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "a trigger of job '%s' lacks its request id",
                              fence->name);
     }
     if (is_known_request(fence, request)) {
-        return JOBSCHED_OK;
+        return JOBSCHED_OK; /* an earlier try of this call has added it */
+    }
+    if (fence->paused) {
+        return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused; resume it first",
+                             fence->name);
     }
     struct row *row = jsi_single_row_new(store, fence, request);
     if (row == NULL) {
