@@ -131,9 +131,9 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
 
 /* A claim that was repeated, or asked for twice, is granted "again" with the same token. The run
  * that this node has for it is the one; a second would fire twice (G1). */
-static bool is_active(const jobsched *s, const jsi_ask *ask, uint64_t token)
+bool jsi_run_is_active_locked(const jobsched *s, const jsi_ask *ask, uint64_t token)
 {
-    if (!ask->extra && !ask->unresolved) {
+    if (!ask->extra && !ask->unresolved && !s->strays) {
         return false; /* a job's own ask is asked for once, so a repetition is always known */
     }
     for (const jsi_link *link = s->active.next; link != &s->active; link = link->next) {
@@ -148,10 +148,8 @@ static bool is_active(const jobsched *s, const jsi_ask *ask, uint64_t token)
 bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, jobsched_run *run,
                        int64_t sent_mono_ms)
 {
-    /* Without a prepared run there was no room, and the backend was told so: whatever it says,
-     * not running a job can be mended. */
     bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
-                run != NULL && !is_active(s, ask, claim->token);
+                run != NULL && !jsi_run_is_active_locked(s, ask, claim->token);
     if (used) {
         jsi_run_granted_locked(s, run, ask->job, claim, sent_mono_ms);
     }

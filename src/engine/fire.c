@@ -51,12 +51,14 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     size_t reach = reach_locked(s, capacity);
     size_t asked = 0; /* for runs */
     size_t count = 0;
+    bool made = false;
     jsi_link *link = s->ready.next;
     while (s->state == JSI_STARTED && link != &s->ready && count < JOBSCHED_BATCH_MAX) {
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         link = link->next;
         bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
-        if (runs && asked == 0) {
+        if (runs && !made) {
+            made = true;
             *out_run_count = make_runs_locked(s, capacity);
             reach = *out_run_count > 0 ? reach : 0;
         }
@@ -84,9 +86,10 @@ static void put_back_locked(jobsched *s, size_t count)
     for (size_t i = count; i > 0; i--) {
         jsi_ask *ask = s->batch[i - 1];
         ask->unresolved = true;
-        if (!ask->extra) {
-            ask->job->phase = JSI_JOB_READY;
-            ask->job->references++; /* the ask's again */
+        if (ask->extra) {
+            ask->job->references--; /* this batch's; the ask has its own */
+        } else {
+            ask->job->phase = JSI_JOB_READY; /* the batch's reference is the ask's again */
         }
         jsi_list_prepend(&s->ready, &ask->link);
     }
@@ -118,12 +121,30 @@ static void keep_due_locked(jobsched *s, jsi_ask *ask, jsi_link *kept)
     }
 }
 
+/* A grant that an earlier claim got, whose answer was lost, and for which there is less room now:
+ * it is this node's, so it is asked for again until there is. Dropping it would leave the job held
+ * by a run that nobody executes. */
+static void keep_granted_locked(jsi_ask *ask, jsi_link *kept)
+{
+    ask->unresolved = true;
+    if (!ask->extra) {
+        ask->job->phase = JSI_JOB_READY;
+        ask->job->references++; /* the ask's again */
+    }
+    jsi_list_append(kept, &ask->link);
+}
+
 /* Applies one answer. Returns the run that was granted, or NULL. */
 static jobsched_run *settle_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim,
                                    jobsched_run *spare, int64_t sent_mono_ms, jsi_link *kept)
 {
     if (claim->answer == JOBSCHED_ANSWER_FULL) {
         keep_due_locked(s, ask, kept);
+        return NULL;
+    }
+    if (claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
+        spare == NULL && !jsi_run_is_active_locked(s, ask, claim->token)) {
+        keep_granted_locked(ask, kept);
         return NULL;
     }
     bool used = jsi_answer_locked(s, ask, claim, spare, sent_mono_ms);

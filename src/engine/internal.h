@@ -167,6 +167,8 @@ struct jobsched {
     jsi_link ready;       /* jsi_ask.link: to be claimed, oldest first */
     jsi_link held;        /* jsi_ask.link: extra asks that wait for a holder to end */
     size_t extra_asks;
+    bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
+                    the same run "again" */
 
     jsi_timesync sync;
     int64_t wall_minus_mono_ms; /* as last seen by the tick: a change is a clock step */
@@ -277,6 +279,9 @@ size_t jsi_fire(jobsched *s);
 
 /* The backend failed: lane CLAIM rests, longer each time. */
 void jsi_rest_locked(jobsched *s);
+
+/* Whether this node has a run for a grant already: the claim was repeated, or asked for twice. */
+bool jsi_run_is_active_locked(const jobsched *s, const jsi_ask *ask, uint64_t token);
 
 /* Applies one answered claim. run is the prepared run of a claim that asked for one; returns
  * true if it was used. */
