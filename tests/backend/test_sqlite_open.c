@@ -247,8 +247,6 @@ static void test_missing_permission_is_denied_access(void **state)
     sqlite_expect_message(lock_file);
     cf_equal(chmod(lock_file, 0666), 0);
     cf_equal(try_as_nobody(world), 0);
-    print_message("%s\n", jobsched_last_error()->message);
-    (void)system("ls -la /tmp/test-sqlite*/*.d");
     cf_equal(chmod(directory, 0555), 0);
     if (geteuid() == 0) {
         cf_equal(chown(sqlite_path, NOBODY, NOBODY), 0);

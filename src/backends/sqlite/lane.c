@@ -11,7 +11,9 @@
 #include "store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* A commit that fills the log to this many pages copies it into the database. The keeper's lane
  * leaves that to the others for longer: its calls are the ones that must not be late. */
@@ -171,6 +173,8 @@ static int check_place(const struct jsi_sqlite_store *store, int create)
                      ? jobsched_fail(JOBSCHED_EUNREACHABLE, errno,
                                      "the directory '%s' does not exist", directory)
                      : jsi_sqlite_fail_file(errno, "look at the directory", directory);
+    } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
+        result = jsi_sqlite_fail_file(errno, "create", store->path);
     }
     jsi_sqlite_free(&store->config.allocator, directory);
     return result;
@@ -210,6 +214,10 @@ int jsi_sqlite_connect(struct jsi_sqlite_lane *lane, int create)
     result = sqlite3_open_v2(store->path, &lane->db, flags, store->vfs);
     if (result != SQLITE_OK) {
         result = jsi_sqlite_fail(lane, result);
+    } else if (sqlite3_db_readonly(lane->db, "main") == 1) {
+        /* Before anything is read: reading makes a log index with the mode of the database, and
+         * a read-only one would stay in the way when the permission is given. */
+        result = jobsched_fail(JOBSCHED_EACCESS, 0, "no permission to write '%s'", store->path);
     } else {
         result = configure(lane);
     }

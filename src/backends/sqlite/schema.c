@@ -187,13 +187,9 @@ int jsi_sqlite_schema(struct jsi_sqlite_lane *lane)
 {
     int64_t version = 0;
     int result = identify(lane, &version);
-    if (result != 0) {
-        return result;
+    if (result == 0) {
+        result = make_wal(lane);
     }
-    if (sqlite3_db_readonly(lane->db, "main") == 1) {
-        return jobsched_fail(JOBSCHED_EACCESS, 0, "no permission to write '%s'", lane->store->path);
-    }
-    result = make_wal(lane);
     if (result == 0 && version < JSI_SQLITE_VERSION) {
         result = migrate(lane);
     }
