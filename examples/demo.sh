@@ -109,12 +109,14 @@ build_program() {
         build=$top/build-demo
         [ -w "$top" ] || build=$work/build
     fi
+    # A folder that is configured already keeps its settings.
     set --
-    if [ ! -f "$build/CMakeCache.txt" ] && command -v ninja >/dev/null; then
-        set -- -G Ninja
+    if [ ! -f "$build/CMakeCache.txt" ]; then
+        set -- -DJOBSCHED_BUILD_TESTS=OFF
+        ! command -v ninja >/dev/null || set -- "$@" -G Ninja
     fi
     say "building in $build"
-    if ! { cmake -S "$top" -B "$build" "$@" -DJOBSCHED_BUILD_TESTS=OFF &&
+    if ! { cmake -S "$top" -B "$build" "$@" &&
         cmake --build "$build" --parallel "$(nproc)" \
             --target elected-crond jobsched_sqlite; } >"$work/build.log" 2>&1; then
         tail -n 40 "$work/build.log" >&2

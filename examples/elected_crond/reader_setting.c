@@ -125,7 +125,11 @@ static void set_zone(reader *state, const reader_line *line, const assignment *f
     if (zone == NULL || zone[0] == '\0') {
         zone = setting_value(state->settings, "TZ");
     }
-    state->zone = zone == NULL || zone[0] == '\0' ? NULL : zone;
+    zone = zone == NULL || zone[0] == '\0' ? NULL : zone;
+    if (zone != NULL && state->zone != NULL && strcmp(zone, state->zone) == 0) {
+        return; /* TZ changed below CRON_TZ, or the same again */
+    }
+    state->zone = zone;
     state->bad_zone = 0;
     if (state->zone != NULL && reader_schedule_check(any, sizeof any - 1, state->zone) != 0) {
         state->bad_zone = line->number;

@@ -354,7 +354,7 @@ static void test_equal_lines_are_numbered(void **state)
 /* In UTC instead of its zone a line would run at another time than meant. */
 static void test_lines_of_an_unusable_zone_are_refused(void **state)
 {
-    crontab *table = parse("CRON_TZ=Not/AZone\n@daily a\n@daily b\nCRON_TZ=UTC\n@daily c\n");
+    crontab *table = parse("CRON_TZ=Not/AZone\n@daily a\nTZ=UTC\n@daily b\nCRON_TZ=\n@daily c\n");
 
     (void)state;
     assert_int_equal(table->entry_count, 1);
@@ -364,7 +364,7 @@ static void test_lines_of_an_unusable_zone_are_refused(void **state)
     assert_int_equal(table->findings[0].line, 1);
     assert_int_equal(table->findings[0].column, 9);
     assert_non_null(strstr(table->findings[0].message, "Not/AZone"));
-    assert_int_equal(table->findings[2].line, 3);
+    assert_int_equal(table->findings[2].line, 4);
     crontab_free(table);
 }
 
