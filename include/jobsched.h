@@ -232,6 +232,18 @@ JOBSCHED_API int jobsched_schedule_matches(const jobsched_schedule *schedule, in
 /* Whether the schedule has no occurrence at all: 1 or 0. Known since parsing. */
 JOBSCHED_API int jobsched_schedule_is_never(const jobsched_schedule *schedule);
 
+/* Canonical text: parsed again with the same gap and overlap policy (and with a
+ * text_bytes_max that allows for its length), it means the same instants. Picks of H and
+ * ~ are resolved. Returns the length of the whole text, of which as much as fits is
+ * written, ended by NUL, as snprintf does. */
+JOBSCHED_API size_t jobsched_schedule_format(const jobsched_schedule *schedule, char *out_text,
+                                             size_t size);
+
+/* The same in plain English: "at 03:00 on the last Friday of each month, Europe/Berlin".
+ * The wording may change with any release. */
+JOBSCHED_API size_t jobsched_schedule_explain(const jobsched_schedule *schedule, char *out_text,
+                                              size_t size);
+
 /* What a change of the clocks did to an occurrence (bits). */
 enum jobsched_occurrence_flag {
     JOBSCHED_OCCURRENCE_SHIFTED = 1,     /* its wall clock time does not exist: it fires when the

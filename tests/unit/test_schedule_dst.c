@@ -213,6 +213,30 @@ static const char *const fixture_zones[] = {
     "Pacific/Chatham",   "Africa/Monrovia"};
 enum { FIXTURE_ZONES = sizeof fixture_zones / sizeof fixture_zones[0], LISTED = 200 };
 
+/* The canonical text keeps what the clocks do to a schedule. */
+static void check_format(const jobsched_schedule *schedule, int64_t start, int gap, int overlap)
+{
+    char text[4096];
+    jobsched_schedule_options options;
+    jobsched_schedule *copy = NULL;
+    JOBSCHED_INIT(&options);
+    options.zone_directory = FIXTURES;
+    options.dst_gap = gap;
+    options.dst_overlap = overlap;
+    options.text_bytes_max = sizeof text;
+    (void)jobsched_schedule_format(schedule, text, sizeof text);
+    assert_int_equal(jobsched_schedule_parse(text, &options, &copy), JOBSCHED_OK);
+    int64_t at = start * 1000;
+    for (int i = 0; i < 30 && at != JOBSCHED_NONE; i++) {
+        int64_t wanted = jobsched_schedule_next(schedule, at);
+        if (jobsched_schedule_next(copy, at) != wanted) {
+            fail_msg("'%s' differs after %lld", text, (long long)at);
+        }
+        at = wanted;
+    }
+    jobsched_schedule_free(copy);
+}
+
 /* Compares four days of a schedule with the walker; returns how many occurrences. */
 static int compare(const char *text, const char *name, const struct walker_zone *window,
                    int64_t start, int gap, int overlap)
@@ -237,6 +261,7 @@ static int compare(const char *text, const char *name, const struct walker_zone 
         }
         at = next;
     }
+    check_format(schedule, start, gap, overlap);
     int64_t next = jobsched_schedule_next(schedule, at);
     if (count < LISTED && next < end * 1000) {
         fail_msg("'%s' in %s (gap %d, overlap %d) after %lld: wanted none, got %lld", text, name,

@@ -81,6 +81,36 @@ static void compare_matches(const char *text, const jobsched_schedule *schedule,
     }
 }
 
+/* The canonical text means the same and is its own canonical text. */
+static void check_format(const char *text, const jobsched_schedule *schedule, uint64_t *state)
+{
+    char canonical[4096];
+    char again[4096];
+    jobsched_schedule_options options;
+    jobsched_schedule *copy = NULL;
+    JOBSCHED_INIT(&options);
+    options.text_bytes_max = sizeof canonical;
+    size_t length = jobsched_schedule_format(schedule, canonical, sizeof canonical);
+    assert_int_equal(length, strlen(canonical));
+    if (jobsched_schedule_parse(canonical, &options, &copy) != JOBSCHED_OK) {
+        fail_msg("'%s' became '%s': %s", text, canonical, jobsched_last_error()->message);
+    }
+    (void)jobsched_schedule_format(copy, again, sizeof again);
+    assert_string_equal(canonical, again);
+    int64_t at = first_second(state) * 1000;
+    for (int i = 0; i < 50; i++) {
+        int64_t wanted = jobsched_schedule_next(schedule, at);
+        int64_t got = jobsched_schedule_next(copy, at);
+        if (got != wanted ||
+            jobsched_schedule_previous(copy, at) != jobsched_schedule_previous(schedule, at)) {
+            fail_msg("'%s' became '%s', which differs after %lld", text, canonical, (long long)at);
+        }
+        at = wanted == JOBSCHED_NONE ? first_second(state) * 1000 : wanted;
+    }
+    assert_true(jobsched_schedule_explain(schedule, again, sizeof again) > 0);
+    jobsched_schedule_free(copy);
+}
+
 static void run(uint64_t seed, int count)
 {
     uint64_t state = seed;
@@ -94,6 +124,7 @@ static void run(uint64_t seed, int count)
         }
         compare(text, schedule, first_second(&state));
         compare_matches(text, schedule, &state);
+        check_format(text, schedule, &state);
         jobsched_schedule_free(schedule);
     }
 }
