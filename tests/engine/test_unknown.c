@@ -171,6 +171,7 @@ static void test_lost_grants_beyond_the_room_still_run(void **state)
     fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNKNOWN, 1, true);
     world_jump(&world, 60000);
     world.s->settings.workers = 1;
+    world.s->ask_factor = JOBS; /* as after a time in which other nodes fired most */
     assert_equal(jobsched_withdraw(world.s, "h"), 0);
     world_run(&world, 1000);
     assert_equal(world.s->active_count, 2);
