@@ -6,6 +6,7 @@
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -219,6 +220,24 @@ const char *fleet_await(fleet_node *node, const char *begin, int64_t timeout_ms)
 void fleet_signal(const fleet_node *node, int number)
 {
     assert_int_equal(kill(node->pid, number), 0);
+}
+
+void fleet_freeze(fleet *f, const fleet_node *node)
+{
+    /* A process that is frozen inside its transaction holds the store's write lock until it is
+     * thawed or killed: a limit of SQLite, and not what is tested here. */
+    for (int tries = 0; tries < 100; tries++) {
+        fleet_signal(node, SIGSTOP);
+        assert_int_equal(waitpid(node->pid, NULL, WUNTRACED), node->pid);
+        void *lock = fleet_lock_store(f, 300);
+        if (lock != NULL) {
+            fleet_unlock_store(lock);
+            return;
+        }
+        fleet_signal(node, SIGCONT);
+        nap_ms(POLL_MS);
+    }
+    fail_msg("node %d was inside a transaction a hundred times", node->index);
 }
 
 void fleet_kill(fleet_node *node)
@@ -459,6 +478,61 @@ check_row fleet_row(fleet *f, const char *job, int64_t scheduled_ms)
     free(rows);
     return found;
 }
+
+fleet_tally fleet_tell(fleet *f, const char *job, int64_t from_ms, int64_t to_ms)
+{
+    fleet_tally tally = {{0}, {0}};
+    size_t count;
+    check_row *rows = fleet_ledger(f, &count);
+    const check_job *truth = NULL;
+    for (size_t i = 0; i < f->job_count; i++) {
+        truth = strcmp(f->jobs[i].name, job) == 0 ? &f->jobs[i] : truth;
+    }
+    assert_non_null(truth);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].job, job) != 0 || rows[i].outcome >= CHECK_OUTCOMES) {
+            continue;
+        }
+        int64_t first_ms = rows[i].first_ms > from_ms ? rows[i].first_ms : from_ms;
+        int64_t last_ms = rows[i].last_ms < to_ms ? rows[i].last_ms : to_ms;
+        for (int64_t at_ms = check_next(truth, first_ms - 1); at_ms <= last_ms;
+             at_ms = check_next(truth, at_ms)) {
+            tally.outcomes[rows[i].outcome]++;
+        }
+    }
+    free(rows);
+    fleet_read_log(f);
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        if (entry->what == RECORD_START && strcmp(entry->job, job) == 0 &&
+            entry->scheduled_ms >= from_ms && entry->scheduled_ms <= to_ms) {
+            tally.starts[entry->kind & 3]++;
+        }
+    }
+    return tally;
+}
+
+/* ---- the store, from outside ---------------------------------------------------- */
+
+void *fleet_lock_store(fleet *f, int wait_ms)
+{
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open_v2(f->database, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, wait_ms);
+    if (sqlite3_exec(db, "BEGIN EXCLUSIVE", NULL, NULL, NULL) != SQLITE_OK) {
+        (void)sqlite3_close(db);
+        return NULL;
+    }
+    return db;
+}
+
+void fleet_unlock_store(void *lock)
+{
+    assert_int_equal(sqlite3_exec(lock, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(lock), SQLITE_OK);
+}
+
+/* ---- the verdict ---------------------------------------------------------------- */
 
 void fleet_check(fleet *f, int64_t ready_ms, int64_t until_ms, check_report *out_report)
 {

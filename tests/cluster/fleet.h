@@ -68,6 +68,8 @@ void fleet_send(fleet_node *node, const char *command);
 /* Waits for the next line, which must begin like this; returns it. */
 const char *fleet_await(fleet_node *node, const char *begin, int64_t timeout_ms);
 void fleet_signal(const fleet_node *node, int number);
+/* SIGSTOP, between two transactions of the node; frozen when it returns. */
+void fleet_freeze(fleet *f, const fleet_node *node);
 void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
 /* "exit", and waits for status 0. */
 void fleet_leave(fleet_node *node);
@@ -87,13 +89,13 @@ void fleet_wait_accounted(fleet *f, int64_t until_ms);
 /* A wall clock instant to wait for: where the passing of time itself is what is tested. */
 void fleet_wait_until(int64_t at_ms);
 
-/* The first record after *index (SIZE_MAX: the first of all) that fits; NULL: none so far. Zero
- * or NULL fits all; node -1, too. */
+/* What to look for in the log. Zero or NULL fits all, and so does node -1. */
 typedef struct fleet_pattern {
     int what, event, node;
     const char *job;
     int64_t after_us; /* 0: any */
 } fleet_pattern;
+/* The first record that fits, or NULL. */
 const record *fleet_find(fleet *f, const fleet_pattern *pattern);
 size_t fleet_count(fleet *f, const fleet_pattern *pattern);
 /* Waits for such a record and returns a copy. */
@@ -104,6 +106,18 @@ record fleet_wait_record(fleet *f, const char *what, int64_t timeout_ms,
 check_row *fleet_ledger(fleet *f, size_t *out_count);
 /* The ledger's row of one occurrence; outcome -1: none. */
 check_row fleet_row(fleet *f, const char *job, int64_t scheduled_ms);
+
+/* What became of one job's occurrences within [from_ms, to_ms]. */
+typedef struct fleet_tally {
+    uint64_t outcomes[CHECK_OUTCOMES]; /* from the ledger */
+    uint64_t starts[4];                /* from the callbacks, by enum jobsched_kind */
+} fleet_tally;
+fleet_tally fleet_tell(fleet *f, const char *job, int64_t from_ms, int64_t to_ms);
+
+/* Takes the store's write lock, as a foreign process that hangs in a transaction would; waits for
+ * it at most wait_ms. Returns NULL when somebody else has it. */
+void *fleet_lock_store(fleet *f, int wait_ms);
+void fleet_unlock_store(void *lock);
 
 /* Judges everything since the fleet was set up; prints the report. */
 void fleet_check(fleet *f, int64_t ready_ms, int64_t until_ms, check_report *out_report);

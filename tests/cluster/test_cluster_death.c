@@ -1,0 +1,240 @@
+/* test_cluster_death.c: owners that die or freeze in the middle of a run: G4, G5, G9, G10, G15.
+ * Processes are killed and stopped for real; the log of the callbacks says who ran what and what
+ * it was promised. */
+#include "fleet.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+enum { OTHERS = 8 };
+
+/* The job that is interrupted, and others that must not notice. */
+static void set_jobs(fleet *f, check_job *jobs, const check_job *victims, size_t victim_count)
+{
+    memcpy(jobs, victims, victim_count * sizeof *victims);
+    for (size_t i = 0; i < OTHERS; i++) {
+        jobs[victim_count + i] = (check_job){"", "* * * * * *", 1000, 0, 1, NULL, NULL};
+        (void)snprintf(jobs[victim_count + i].name, sizeof jobs->name, "other-%zu", i);
+    }
+    fleet_jobs(f, jobs, victim_count + OTHERS);
+}
+
+static size_t told_interrupted(fleet *f, const char *job)
+{
+    fleet_pattern told = {
+        .what = RECORD_EVENT, .event = JOBSCHED_EVENT_INTERRUPTED, .node = -1, .job = job};
+    return fleet_count(f, &told);
+}
+
+/* G10, G15: the very next occurrence of a killed owner's job is granted, though the job's lease
+ * would last for 30 s; the run is interrupted in the ledger, and one node tells so, once. */
+static void test_killed_owner_is_followed_at_once(void **state)
+{
+    static const check_job victim = {"victim", "*/4 * * * * *", 4000, 0, 3000, NULL, "lease=30s"};
+    /* The next occurrence is due at most 4 s after the kill. The rest is for a slow machine; the
+     * lease could not have ended before 20 s (it is renewed every 10 s at the latest). */
+    enum { BOUND_MS = 12000 };
+    fleet *f = *state;
+    check_job jobs[1 + OTHERS];
+    set_jobs(f, jobs, &victim, 1);
+    f->settings[0] = "lease=3s"; /* beats of 1 s: the event comes soon */
+    for (int i = 0; i < 3; i++) {
+        (void)fleet_start(f, (i - 1) * 30000);
+    }
+    int64_t ready_ms = fleet_now_ms();
+    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "victim"};
+    record killed = fleet_wait_record(f, "the victim begins", FLEET_SOON_MS, &begins);
+    fleet_wait_until(killed.at_us / 1000 + 1500); /* in the middle of it */
+    fleet_kill(fleet_by_pid(f, killed.pid));
+    int64_t kill_ms = fleet_now_ms();
+
+    begins.after_us = killed.at_us;
+    record next = fleet_wait_record(f, "the victim begins elsewhere", FLEET_SOON_MS, &begins);
+    assert_int_equal(next.scheduled_ms, check_next(&victim, killed.scheduled_ms));
+    assert_int_equal(next.kind, JOBSCHED_KIND_SCHEDULED);
+    assert_true(next.pid != killed.pid);
+    assert_true(next.token > killed.token);
+    int64_t takeover_ms = next.at_us / 1000 - kill_ms;
+    printf("began elsewhere %lld ms after the kill, %lld ms after it was due\n",
+           (long long)takeover_ms, (long long)(next.at_us / 1000 - next.scheduled_ms));
+    assert_true(takeover_ms < BOUND_MS);
+
+    fleet_pattern told = {
+        .what = RECORD_EVENT, .event = JOBSCHED_EVENT_INTERRUPTED, .node = -1, .job = "victim"};
+    record event = fleet_wait_record(f, "a node tells of it", FLEET_SOON_MS, &told);
+    assert_int_equal(event.scheduled_ms, killed.scheduled_ms);
+    assert_int_equal(event.token, killed.token);
+    /* Time for the other one to tell it, too, if it would: some beats. */
+    int64_t until_ms = fleet_now_ms() + 4000;
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+    check_row row = fleet_row(f, "victim", killed.scheduled_ms);
+    assert_int_equal(row.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
+    assert_int_equal(row.token, killed.token);
+    check_report report;
+    fleet_check_clean(f, ready_ms, until_ms, &report);
+    assert_int_equal(told_interrupted(f, "victim"), 1);
+    assert_int_equal(told_interrupted(f, NULL), report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED]);
+}
+
+/* G4, G5: a frozen owner keeps its job for as long as it was promised, and not longer; thawed, it
+ * is told before it can do anything, and the ledger does not take its word. */
+static void test_frozen_owner_is_told_before_it_goes_on(void **state)
+{
+    static const check_job victim = {"victim", "*/2 * * * * *", 2000, 0, 600000, "alive", NULL};
+    fleet *f = *state;
+    check_job jobs[1 + OTHERS];
+    set_jobs(f, jobs, &victim, 1);
+    f->settings[0] = "lease=2s";
+    fleet_node *owner = fleet_start(f, 30000);
+    int64_t ready_ms = fleet_now_ms();
+    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "victim"};
+    record first = fleet_wait_record(f, "the victim begins", FLEET_SOON_MS, &begins);
+    fleet_node *other = fleet_start(f, -30000);
+    /* In the quiet part of a second, when none of the short jobs is about to begin. */
+    fleet_wait_until((fleet_now_ms() / 1000 + 2) * 1000 + 500);
+    fleet_freeze(f, owner);
+    int64_t frozen_ms = fleet_now_ms();
+
+    begins.after_us = first.at_us;
+    record second = fleet_wait_record(f, "the victim begins elsewhere", FLEET_SOON_MS, &begins);
+    assert_int_equal(second.node, other->index);
+    assert_true(second.token > first.token);
+    int64_t promised_us = 0;
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        if (entry->what == RECORD_ALIVE && entry->token == first.token &&
+            entry->lease_until_us > promised_us) {
+            promised_us = entry->lease_until_us;
+        }
+    }
+    printf("taken over %lld ms after the freeze, %lld ms after the promised lease\n",
+           (long long)(second.at_us / 1000 - frozen_ms),
+           (long long)((second.at_us - promised_us) / 1000));
+    assert_true(promised_us > frozen_ms * 1000); /* it did hold a lease */
+    assert_true(second.at_us >= promised_us);
+
+    int64_t thawed_us = fleet_now_ms() * 1000;
+    fleet_signal(owner, SIGCONT);
+    fleet_pattern sees = {
+        .what = RECORD_STOP_SEEN, .node = owner->index, .job = "victim", .after_us = thawed_us};
+    record told = fleet_wait_record(f, "the old run is told", FLEET_SOON_MS, &sees);
+    assert_int_equal(told.stop_reason, JOBSCHED_STOP_LEASE_LOST);
+    fleet_pattern refused = {
+        .what = RECORD_EVENT, .event = JOBSCHED_EVENT_FINISH_REFUSED, .node = owner->index};
+    record refusal = fleet_wait_record(f, "its finish is refused", FLEET_SOON_MS, &refused);
+    assert_int_equal(refusal.token, first.token);
+    /* It has not been told, after the thaw, that it may go on. */
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        assert_false(entry->what == RECORD_ALIVE && entry->token == first.token &&
+                     entry->at_us > thawed_us && entry->lease_until_us > entry->at_us);
+    }
+    begins = (fleet_pattern){.what = RECORD_START, .node = owner->index, .after_us = thawed_us};
+    (void)fleet_wait_record(f, "the old owner takes part again", FLEET_SOON_MS, &begins);
+
+    int64_t until_ms = fleet_now_ms() + 2000;
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+    check_row row = fleet_row(f, "victim", first.scheduled_ms);
+    assert_int_equal(row.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
+    assert_int_equal(row.token, first.token);
+    check_report report;
+    fleet_check_clean(f, ready_ms, until_ms, &report);
+    assert_true(report.lease_lost_seen >= 1);
+    assert_int_equal(told_interrupted(f, "victim"), 1);
+}
+
+/* ---- rerun and leave ------------------------------------------------------------ */
+
+typedef struct pair {
+    const record *again, *never;
+} pair;
+
+static const record *last_start(const fleet *f, const char *job)
+{
+    const record *found = NULL;
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        if (strcmp(entry->job, job) != 0) {
+            continue;
+        }
+        if (entry->what == RECORD_START) {
+            found = entry;
+        } else if (entry->what == RECORD_END) {
+            found = NULL;
+        }
+    }
+    return found;
+}
+
+static bool both_run_on_one_node(fleet *f, void *data)
+{
+    pair *found = data;
+    found->again = last_start(f, "again");
+    found->never = last_start(f, "never");
+    return found->again != NULL && found->never != NULL && found->again->pid == found->never->pid;
+}
+
+/* G2, G15: after the owner of two runs was killed, the job that asked for it is run again under a
+ * larger token, as the occurrence's second attempt, and the other one is left alone. */
+static void test_interrupted_run_is_repeated_only_on_request(void **state)
+{
+    static const check_job victims[] = {
+        {"again", "*/5 * * * * *", 5000, 0, 3000, NULL, "recover=rerun"},
+        {"never", "*/5 * * * * *", 5000, 0, 3000, NULL, "recover=leave"}};
+    fleet *f = *state;
+    check_job jobs[2 + OTHERS];
+    set_jobs(f, jobs, victims, 2);
+    f->settings[0] = "lease=3s";
+    (void)fleet_start(f, 0);
+    int64_t ready_ms = fleet_now_ms();
+    (void)fleet_start(f, 10000);
+    (void)fleet_start(f, -10000);
+    pair both;
+    fleet_wait(f, "one node runs both", FLEET_SOON_MS, both_run_on_one_node, &both);
+    record again = *both.again;
+    record never = *both.never;
+    fleet_kill(fleet_by_pid(f, again.pid));
+
+    fleet_pattern begins = {
+        .what = RECORD_START, .node = -1, .job = "again", .after_us = again.at_us};
+    record rerun = fleet_wait_record(f, "the run is repeated", FLEET_SOON_MS, &begins);
+    assert_int_equal(rerun.kind, JOBSCHED_KIND_RERUN);
+    assert_int_equal(rerun.scheduled_ms, again.scheduled_ms);
+    assert_true(rerun.token > again.token);
+    assert_true(rerun.pid != again.pid);
+    int64_t until_ms = fleet_now_ms() + 6000; /* the next occurrence of both, and many beats */
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+
+    check_row row = fleet_row(f, "again", again.scheduled_ms);
+    assert_int_equal(row.outcome, JOBSCHED_OUTCOME_SUCCEEDED);
+    assert_int_equal(row.token, rerun.token);
+    assert_int_equal(row.attempt, 2);
+    row = fleet_row(f, "never", never.scheduled_ms);
+    assert_int_equal(row.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
+    assert_int_equal(row.token, never.token);
+    assert_int_equal(row.attempt, 1);
+    check_report report;
+    fleet_check_clean(f, ready_ms, until_ms, &report);
+    assert_int_equal(report.reruns, 1);
+    assert_int_equal(told_interrupted(f, "again"), 1);
+    assert_int_equal(told_interrupted(f, "never"), 1);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_killed_owner_is_followed_at_once, fleet_setup,
+                                        fleet_teardown),
+        cmocka_unit_test_setup_teardown(test_frozen_owner_is_told_before_it_goes_on, fleet_setup,
+                                        fleet_teardown),
+        cmocka_unit_test_setup_teardown(test_interrupted_run_is_repeated_only_on_request,
+                                        fleet_setup, fleet_teardown),
+    };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+}
