@@ -176,9 +176,8 @@ int jsi_cron_parse(const struct jsi_source *source, size_t begin, size_t end, co
         cron.seconds = 1;
     }
     if (count < 7) {
-        for (int year = JSI_YEAR_MIN; year <= JSI_YEAR_MAX; year++) {
-            add_value(&cron, JSI_YEAR, year);
-        }
+        cron.years[0] = cron.years[1] = cron.years[2] = UINT64_MAX;
+        cron.years[3] = (UINT64_C(1) << (JSI_YEARS - 192)) - 1;
     }
     *out_cron = cron;
     return JOBSCHED_OK;

@@ -282,6 +282,7 @@ enum jsi_zone_result jsi_zone_decode(const jobsched_allocator *allocator,
     memcpy(texts + name_bytes, version, version_bytes);
     zone->segments = builder.segments;
     zone->count = builder.count;
+    jsi_zone_fill_slots(zone);
     zone->name = texts;
     zone->version = texts + name_bytes;
     zone->allocator = *allocator;

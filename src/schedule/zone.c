@@ -40,7 +40,8 @@ void jsi_zone_release(const struct jsi_zone *zone)
     }
 }
 
-size_t jsi_zone_find(const struct jsi_zone *zone, int64_t utc)
+/* For instants outside the slots. */
+static size_t find_by_halves(const struct jsi_zone *zone, int64_t utc)
 {
     size_t low = 0;
     size_t high = zone->count;
@@ -53,6 +54,25 @@ size_t jsi_zone_find(const struct jsi_zone *zone, int64_t utc)
         }
     }
     return low;
+}
+
+size_t jsi_zone_find(const struct jsi_zone *zone, int64_t utc)
+{
+    if (utc < 0 || utc >> JSI_ZONE_SLOT_SHIFT >= JSI_ZONE_SLOTS) {
+        return find_by_halves(zone, utc);
+    }
+    size_t index = zone->slots[utc >> JSI_ZONE_SLOT_SHIFT];
+    while (index + 1 < zone->count && zone->segments[index + 1].start <= utc) {
+        index++;
+    }
+    return index;
+}
+
+void jsi_zone_fill_slots(struct jsi_zone *zone)
+{
+    for (int64_t slot = 0; slot < JSI_ZONE_SLOTS; slot++) {
+        zone->slots[slot] = (uint16_t)find_by_halves(zone, slot << JSI_ZONE_SLOT_SHIFT);
+    }
 }
 
 int64_t jsi_zone_first_at(const struct jsi_zone *zone, int64_t local)

@@ -18,9 +18,15 @@ struct jsi_segment {
     int64_t offset;
 };
 
+/* Searches begin at the segment that holds the start of the question's slot: a slot is a
+ * little more than a year, and slots cover 1970 to 2230. */
+#define JSI_ZONE_SLOT_SHIFT 25
+#define JSI_ZONE_SLOTS      245
+
 /* Immutable but for the count of references. */
 struct jsi_zone {
-    size_t count; /* of segments, at least 1 */
+    size_t count; /* of segments, at least 1; below 65,536 */
+    uint16_t slots[JSI_ZONE_SLOTS];
     const struct jsi_segment *segments;
     const char *name;
     const char *version;     /* of the zone data, like "2026f"; "" when unknown */
@@ -58,6 +64,9 @@ void jsi_zone_release(const struct jsi_zone *zone);
 
 /* The index of the segment that holds a UTC second. */
 size_t jsi_zone_find(const struct jsi_zone *zone, int64_t utc);
+
+/* Once the segments are there. */
+void jsi_zone_fill_slots(struct jsi_zone *zone);
 
 /* The first UTC second at which the zone's wall clock shows the given time or a later
  * one: the first pass in an overlap, the end of the gap in a gap. */
