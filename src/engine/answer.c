@@ -105,6 +105,9 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
     }
     job->mark_ms = claim->mark_ms;
     jsi_job_rearm_locked(s, job);
+    /* What superseded a waiting occurrence waits in its place: it is held, not missed. */
+    job->waits = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind == JOBSCHED_CLAIM_SKIP &&
+                 ask->skip_outcome == JOBSCHED_OUTCOME_SKIPPED_OVERLAP;
 }
 
 /* A trigger or rerun is answered. Returns true if it is to be asked again later. */
