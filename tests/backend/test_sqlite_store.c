@@ -174,6 +174,12 @@ static void test_lock_of_another_process_is_bounded(void **state)
         cf_true(took_ms >= timeout_ms / 2 && took_ms < timeout_ms + 2000);
         cf_equal(call.now_ms, 0);
     }
+    struct cf_node late = {.backend = NULL};
+    cf_config(&late, *state, "late", NULL);
+    late.config.request_timeout_ms = 60; /* for all of its connections together */
+    int64_t begin_ms = cf_real_mono_ms();
+    cf_equal(node->driver->open(&late.config, &late.backend), JOBSCHED_EUNREACHABLE);
+    cf_true(cf_real_mono_ms() - begin_ms < 2060);
     struct cf_row row;
     cf_equal(cf_rows(node, "job", &row, 1), 0);
     cf_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
@@ -183,8 +189,8 @@ static void test_lock_of_another_process_is_bounded(void **state)
 
 static void move(const char *from_suffix, const char *to_suffix)
 {
-    static const char *const files[] = {"", "-wal", "-shm"};
-    for (size_t i = 0; i < 3; i++) {
+    static const char *const files[] = {"", "-wal", "-shm", "-live"};
+    for (size_t i = 0; i < 4; i++) {
         char from[2 * SQLITE_PATH_BYTES], to[2 * SQLITE_PATH_BYTES];
         (void)snprintf(from, sizeof from, "%s%s%s", sqlite_path, from_suffix, files[i]);
         (void)snprintf(to, sizeof to, "%s%s%s", sqlite_path, to_suffix, files[i]);
@@ -227,21 +233,31 @@ static void test_replaced_store_is_joined(void **state)
     struct cf_job job = cf_job(node, "job", 3);
     jobsched_claim run = cf_grant(node, &job, 1);
     move("", ".away");
-    struct cf_node *fresh = cf_open(world, "fresh");
+    struct cf_node *fresh = cf_open(world, "fresh"); /* has there the id that the other had here */
     jobsched_claim claim = cf_at(&job, 2);
     cf_equal(try_claim(node, &claim), JOBSCHED_EDATALOST);
     cf_ok(try_claim(node, &claim));
     cf_answer(claim, UNKNOWN);
+    job = cf_job(fresh, "job", 3);
+    jobsched_claim other = cf_grant(fresh, &job, 1);
     int answer;
-    cf_ok(try_renew(node, run.token, &answer));
+    cf_ok(try_finish(node, other.token, &answer));
     cf_equal(answer, JOBSCHED_LEASE_GONE);
-    cf_ok(try_finish(node, run.token, &answer));
+    cf_ok(try_renew(node, other.token, &answer));
     cf_equal(answer, JOBSCHED_LEASE_GONE);
-    cf_equal(sqlite_ask("SELECT count(DISTINCT id) FROM node"), 2);
+    cf_true(run.token == other.token); /* or this shows nothing */
+    claim = cf_at(&job, 1);
+    cf_ok(try_claim(node, &claim));
+    cf_answer(claim, DONE);
     /* Both are nodes of the new store, and live. */
-    job = cf_job(node, "job", 2);
-    (void)cf_grant(node, &job, 1);
+    cf_equal(sqlite_ask("SELECT count(DISTINCT id) FROM node"), 2);
     claim = cf_at(&job, 2);
+    cf_ok(try_claim(node, &claim));
+    cf_answer(claim, HELD);
+    cf_ok(try_finish(fresh, other.token, &answer));
+    cf_equal(answer, JOBSCHED_LEASE_KEPT);
+    (void)cf_grant(node, &job, 2);
+    claim = cf_at(&job, 3);
     cf_ok(try_claim(fresh, &claim));
     cf_answer(claim, HELD);
 }
@@ -277,6 +293,60 @@ static void test_damage_is_noticed_and_cured(void **state)
     cf_answer(claim, GRANTED);
     free(damaged);
     free(bytes);
+}
+
+static int count_run(const jobsched_run_record *record, void *data)
+{
+    (void)record;
+    (*(int *)data)++;
+    return 0;
+}
+
+/* Damage in the very same file: what was read of it must not be remembered. */
+static void test_damage_in_place_is_cured(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 1);
+    (void)cf_grant(node, &job, 1);
+    sqlite_do(sqlite_path, "PRAGMA wal_checkpoint(TRUNCATE)");
+    void *bytes = NULL;
+    int64_t size = sqlite_read_file(sqlite_path, &bytes);
+    cf_true(size > 8192);
+    char *damaged = malloc((size_t)size);
+    cf_true(damaged != NULL);
+    memcpy(damaged, bytes, (size_t)size);
+    memset(damaged + 4096, 0xa5, (size_t)size - 4096);
+    static const int expected[] = {JOBSCHED_EDATALOST, JOBSCHED_OK};
+    for (int i = 0; i < 2; i++) {
+        sqlite_write_file(sqlite_path, i == 0 ? damaged : bytes, (size_t)size);
+        int count = 0;
+        jobsched_call call = cf_call(JOBSCHED_LANE_ADMIN);
+        cf_equal(node->driver->runs(node->backend, &call, "job", 9, count_run, &count),
+                 expected[i]);
+        cf_equal(count, i);
+    }
+    free(damaged);
+    free(bytes);
+}
+
+/* G16: rows that go on do not take the place of finished ones. */
+static void test_ledger_keeps_finished_runs_beside_many_open(void **state)
+{
+    enum { KEPT = 5, OPEN = 70 };
+    struct cf_settings settings = {.history_count = KEPT};
+    struct cf_node *node = cf_open_with(*state, "node", &settings);
+    struct cf_job job = cf_job(node, "job", KEPT + OPEN);
+    for (int64_t k = 1; k <= KEPT + OPEN; k++) {
+        jobsched_claim claim = cf_at(&job, k);
+        claim.when_held = JOBSCHED_HELD_ALLOW;
+        cf_ask(node, &claim);
+        cf_answer(claim, GRANTED);
+        if (k <= KEPT) {
+            cf_equal(cf_finish(node, "job", claim.token, JOBSCHED_OUTCOME_SUCCEEDED),
+                     JOBSCHED_LEASE_KEPT);
+        }
+    }
+    cf_equal(sqlite_ask("SELECT count(*) FROM run WHERE outcome = 2"), KEPT);
 }
 
 /* G16: the ledger keeps to its bounds whatever fills it, and never drops what is not over. */
@@ -398,7 +468,9 @@ int main(void)
         TEST(test_removed_store_is_noticed),
         TEST(test_replaced_store_is_joined),
         TEST(test_damage_is_noticed_and_cured),
+        TEST(test_damage_in_place_is_cured),
         TEST(test_ledger_is_bounded),
+        TEST(test_ledger_keeps_finished_runs_beside_many_open),
         SHIM(test_ledger_is_bounded_by_age),
         TEST(test_statements_use_their_indexes),
     };

@@ -120,6 +120,9 @@ static int rule_mine(struct attempt *attempt)
     if (!rerun && !is_scheduled(item)) {
         return NEXT; /* a skipped range has no run; a trigger is known by its request */
     }
+    if (!rerun && item->scheduled_ms > attempt->fence.mark_ms) {
+        return NEXT; /* its grant would have moved the mark; spares the winner a look */
+    }
     struct jsi_query query;
     jsi_query_open(&query, attempt->lane, JSI_SQL_RUN_MINE);
     jsi_query_int(&query, attempt->fence.id);

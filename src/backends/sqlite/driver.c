@@ -1,7 +1,9 @@
 /* driver.c: the sqlite: backend as the engine sees it; opens and closes the store.
  *
  * For processes of one host that share a local file system. A process must hold one copy of the
- * SQLite library only: two copies drop each other's locks.
+ * SQLite library only: two copies drop each other's locks. A process that is stopped (SIGSTOP)
+ * in the millisecond in which it writes keeps the write lock, and everybody's calls fail until
+ * it goes on or is killed: SQLite has no remedy for that.
  *
  * Locks: opening and closing are never concurrent with anything else on the same store. */
 #include "store.h"
@@ -25,14 +27,16 @@ static void release(struct jsi_sqlite_store *store)
 /* One connection first: it may have to create the file and its tables. */
 static int open_files(struct jsi_sqlite_store *store)
 {
-    static const int order[] = {JOBSCHED_LANE_ADMIN, JOBSCHED_LANE_CLAIM, JOBSCHED_LANE_KEEP};
+    static const int order[] = {JOBSCHED_LANE_ADMIN, JOBSCHED_LANE_KEEP, JOBSCHED_LANE_CLAIM};
+    int64_t left_ms = store->config.request_timeout_ms;
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
         struct jsi_sqlite_lane *lane = &store->lanes[order[i]];
-        jsi_sqlite_budget(lane, store->config.request_timeout_ms);
+        jsi_sqlite_budget(lane, left_ms);
         int result = jsi_sqlite_connect(lane, i == 0);
         if (result != 0) {
             return result;
         }
+        left_ms = jsi_sqlite_budget_left(lane);
     }
     /* The name that SQLite uses, with symbolic links resolved, so that two names of one database
      * lead to one lock file. */
@@ -48,8 +52,7 @@ static int open_files(struct jsi_sqlite_store *store)
 static int enter(struct jsi_sqlite_store *store)
 {
     struct jsi_sqlite_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
-    jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM,
-                          .timeout_ms = store->config.request_timeout_ms};
+    jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM, .timeout_ms = jsi_sqlite_budget_left(lane)};
     int result = jsi_sqlite_begin(lane, &call);
     return result == 0 ? jsi_sqlite_end(lane, &call, 0) : result;
 }

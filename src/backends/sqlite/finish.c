@@ -175,9 +175,7 @@ int jsi_sqlite_renew(void *backend, jobsched_call *call, int64_t clock_offset_ms
     }
     result = jsi_sqlite_node_beat(lane);
     if (result == 0) {
-        result = jsi_sqlite_node_relock(lane);
-    }
-    if (result == 0) {
+        jsi_sqlite_node_relock(lane);
         result = publish(lane, clock_offset_ms);
     }
     for (size_t i = 0; result == 0 && i < count; i++) {

@@ -55,6 +55,15 @@ void jsi_sqlite_budget(struct jsi_sqlite_lane *lane, int64_t timeout_ms)
     lane->started_ms = mono_ms(lane);
 }
 
+int64_t jsi_sqlite_budget_left(const struct jsi_sqlite_lane *lane)
+{
+    /* What was slept counts as well as the clock: an injected clock may stand still. */
+    int64_t passed_ms = mono_ms(lane) - lane->started_ms;
+    int64_t slept_ms = lane->slept_us / 1000;
+    int64_t left_ms = lane->budget_ms - (slept_ms > passed_ms ? slept_ms : passed_ms);
+    return left_ms > 0 ? left_ms : 0;
+}
+
 int jsi_sqlite_pause(struct jsi_sqlite_lane *lane, int tries)
 {
     /* Spread, so that waiters do not come in step, and slower for who waits for something that
@@ -62,9 +71,7 @@ int jsi_sqlite_pause(struct jsi_sqlite_lane *lane, int tries)
     unsigned char random = 0;
     sqlite3_randomness(1, &random);
     int wait_us = WAIT_US + random + (tries < WAIT_TRIES ? 0 : WAIT_STUCK_US);
-    /* What was slept counts as well as the clock: an injected clock may stand still. */
-    if (lane->slept_us + wait_us > lane->budget_ms * 1000 ||
-        mono_ms(lane) - lane->started_ms >= lane->budget_ms) {
+    if (jsi_sqlite_budget_left(lane) * 1000 < wait_us) {
         return 0;
     }
     sqlite3_vfs *vfs = vfs_of(lane);

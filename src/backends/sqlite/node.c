@@ -106,25 +106,18 @@ int jsi_sqlite_node_beat(struct jsi_sqlite_lane *lane)
     return 0;
 }
 
-int jsi_sqlite_node_relock(struct jsi_sqlite_lane *lane)
+void jsi_sqlite_node_relock(struct jsi_sqlite_lane *lane)
 {
     struct jsi_sqlite_store *store = lane->store;
     (void)pthread_mutex_lock(&store->lock);
     struct jsi_sqlite_live live = store->live;
     (void)pthread_mutex_unlock(&store->lock);
-    if (!jsi_sqlite_live_moved(store, &live)) {
-        return 0;
-    }
-    int result = jsi_sqlite_live_open(store, &lane->relocked);
-    if (result != 0) {
-        return result;
-    }
-    /* Held by another only if a foreign node uses this file: then only the heartbeat counts. */
-    result = jsi_sqlite_live_lock(store, &lane->relocked, lane->node);
-    if (result != 1) {
+    /* Where the new file cannot be opened or locked, our row goes on naming the old one, and
+     * others go by our heartbeat. That is no reason to fail a renewal. */
+    if (jsi_sqlite_live_moved(store, &live) && jsi_sqlite_live_open(store, &lane->relocked) == 0 &&
+        jsi_sqlite_live_lock(store, &lane->relocked, lane->node) != 1) {
         jsi_sqlite_live_close(&lane->relocked);
     }
-    return result < 0 ? result : 0;
 }
 
 /* The lock in the former file is kept until there is yet another one: if this commit's outcome
@@ -146,9 +139,11 @@ static void settle_lock(struct jsi_sqlite_lane *lane, int kept)
     (void)pthread_mutex_unlock(&store->lock);
     lane->relocked.fd = -1;
     jsi_sqlite_live_close(&unused);
-    store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_NOTICE,
-                         "the lock file of the sqlite: store was deleted or replaced; its lock "
-                         "was taken anew");
+    if (store->config.notice != NULL) {
+        store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_NOTICE,
+                             "the lock file of the sqlite: store was deleted or replaced; its "
+                             "lock was taken anew");
+    }
 }
 
 static void settle_row(struct jsi_sqlite_lane *lane, int kept)

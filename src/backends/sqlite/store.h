@@ -172,8 +172,9 @@ int jsi_sqlite_schema_check(struct jsi_sqlite_lane *lane);
 int jsi_sqlite_connect(struct jsi_sqlite_lane *lane, int create);
 void jsi_sqlite_disconnect(struct jsi_sqlite_lane *lane);
 
-/* Starts the budget of a call, or of opening. */
+/* Starts the budget of a call, or of opening; and what is left of it. */
 void jsi_sqlite_budget(struct jsi_sqlite_lane *lane, int64_t timeout_ms);
+int64_t jsi_sqlite_budget_left(const struct jsi_sqlite_lane *lane);
 
 /* Begins a write: when it returns 0, nobody else can write, now_ms and mono_ms are taken, and
  * (but on lane ADMIN) our node row exists. Else nothing has begun. */
@@ -227,7 +228,7 @@ int jsi_sqlite_node_enter(struct jsi_sqlite_lane *lane, int keep_id);
 int jsi_sqlite_node_beat(struct jsi_sqlite_lane *lane);
 
 /* Takes the lock anew where somebody has deleted or replaced the lock file. */
-int jsi_sqlite_node_relock(struct jsi_sqlite_lane *lane);
+void jsi_sqlite_node_relock(struct jsi_sqlite_lane *lane);
 
 /* After commit or rollback: makes ours what was entered or locked anew, or lets it go. */
 void jsi_sqlite_node_settle(struct jsi_sqlite_lane *lane, int kept);
