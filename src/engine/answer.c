@@ -119,6 +119,9 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
             return false;
         }
+        if (ask->job->withdrawn) {
+            return false; /* it waits in the store for whoever offers the job */
+        }
         ask->not_before_mono_ms = jsi_mono(s) + held_again_ms(claim);
         jsi_list_append(&s->held, &ask->link);
         jsi_wake_tick_locked(s);
