@@ -121,6 +121,7 @@ typedef struct jobsched_announcement {
     X(STALE, 7, "stale")     /* another generation is in force */                                  \
     X(REMOVED, 8, "removed") /* a tombstone is in force */                                         \
     X(FULL, 10, "full")      /* would be granted, but grants_max is used up; nothing changed */    \
+    X(BUSY, 11, "busy") /* somebody decides about it this instant; nothing changed; wait_ms */     \
     X(UNKNOWN, 9, "unknown") /* the backend knows no such job: announce it again */
 
 enum jobsched_answer {
@@ -159,7 +160,7 @@ typedef struct jobsched_claim {
     int32_t reserved;
     int64_t mark_ms;       /* the mark after this claim; set with every answer but UNKNOWN */
     int64_t granted_ms;    /* GRANTED: the occurrence's instant (a trigger's own, for TRIGGER) */
-    int64_t wait_ms;       /* EARLY: until due. HELD: a hint when to ask again; 0: no idea */
+    int64_t wait_ms;       /* EARLY: until due. HELD, BUSY: a hint when to ask again; 0: no idea */
     uint64_t holder_token; /* HELD */
     int64_t holder_since_ms;
     char holder[JOBSCHED_NAME_BYTES + 1]; /* HELD: name of the holder's node */

@@ -6,7 +6,7 @@
 
 /* Asking a holder again: soon enough that a queued occurrence follows promptly, seldom enough
  * that a fleet of waiters is no load. */
-enum { HELD_AGAIN_DEFAULT_MS = 250, HELD_AGAIN_MAX_MS = 2000, EARLY_AGAIN_MIN_MS = 1 };
+enum { HELD_AGAIN_DEFAULT_MS = 250, HELD_AGAIN_MAX_MS = 2000, SOON_MS = 1 };
 
 static jobsched_event ask_event(int kind, const jsi_ask *ask, const jobsched_claim *claim)
 {
@@ -78,9 +78,9 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         jsi_due_arm(&s->due, &job->due, now_ms + held_again_ms(claim));
         return;
     case JOBSCHED_ANSWER_EARLY:
+    case JOBSCHED_ANSWER_BUSY:
         job->phase = JSI_JOB_ARMED;
-        jsi_due_arm(&s->due, &job->due,
-                    now_ms + (claim->wait_ms > 0 ? claim->wait_ms : EARLY_AGAIN_MIN_MS));
+        jsi_due_arm(&s->due, &job->due, now_ms + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS));
         return;
     case JOBSCHED_ANSWER_PAUSED:
         tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_PAUSED);
@@ -123,6 +123,11 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             return false; /* it waits in the store for whoever offers the job */
         }
         ask->not_before_mono_ms = jsi_mono(s) + held_again_ms(claim);
+        jsi_list_append(&s->held, &ask->link);
+        jsi_wake_tick_locked(s);
+        return true;
+    case JOBSCHED_ANSWER_BUSY:
+        ask->not_before_mono_ms = jsi_mono(s) + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS);
         jsi_list_append(&s->held, &ask->link);
         jsi_wake_tick_locked(s);
         return true;
