@@ -127,6 +127,9 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         jsi_wake_tick_locked(s);
         return true;
     case JOBSCHED_ANSWER_BUSY:
+        if (ask->job->withdrawn) {
+            return false;
+        }
         ask->not_before_mono_ms = jsi_mono(s) + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS);
         jsi_list_append(&s->held, &ask->link);
         jsi_wake_tick_locked(s);

@@ -227,6 +227,7 @@ void jsi_scheduler_release(jobsched *s)
     if (s->backend != NULL) {
         jsi_backend_close(s);
     }
+    jsi_scheduler_empty(s);
     jsi_events_fini(s);
     jsi_due_fini(&s->due, &s->allocator);
     jsi_map_fini(&s->jobs, &s->allocator);

@@ -127,6 +127,10 @@ int jobsched_run_finish(jobsched_run *run, int result)
         return jobsched_fail(JOBSCHED_EINVAL, 0, "run is NULL or result is JOBSCHED_PENDING");
     }
     jobsched *s = run->s;
+    int failed = jsi_enter(s);
+    if (failed != 0) {
+        return failed;
+    }
     bool orphan = false;
     (void)pthread_mutex_lock(&s->lock);
     if (run->state == JSI_RUN_PENDING) {

@@ -37,6 +37,7 @@ typedef struct jsi_ask {
     int64_t after_ms;
     int64_t skip_first_ms;
     uint64_t skip_count;
+    int64_t decided_ms;         /* a job's own: when jsi_decide filled it */
     int64_t not_before_mono_ms; /* in s->held: when to ask again */
     int32_t kind;               /* enum jobsched_kind or JOBSCHED_CLAIM_SKIP */
     int32_t skip_outcome;
@@ -109,6 +110,7 @@ struct jobsched_run {
     jsi_link stop_link; /* in s->stops */
     uint32_t references;
     enum jsi_run_state state;
+    bool with_host; /* given to the executor, which has not called it yet or has */
     bool finish_called;
     bool orphan; /* jobsched_close gave up waiting: whoever ends it buries it */
     int finish_result;
@@ -389,6 +391,8 @@ int jsi_copy_struct(const char *what, void *out_struct, size_t out_bytes, const 
 
 /* First thing in every public call on a scheduler: EINVAL for NULL, EFORK in a child. */
 int jsi_enter(const jobsched *s);
+/* Drops all runs, asks and jobs. With the last reference only: nobody may be using them. */
+void jsi_scheduler_empty(jobsched *s);
 /* Frees the scheduler with the last reference. Needs the lock not held. */
 void jsi_scheduler_release(jobsched *s);
 

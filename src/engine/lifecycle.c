@@ -164,34 +164,43 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
 
 /* ---- close ----------------------------------------------------------------- */
 
-/* A run that nobody will touch again is dropped; one that somebody still holds becomes an orphan,
- * and whoever ends it buries it. */
-static size_t settle_runs(jobsched *s)
+/* A run that the host still holds becomes an orphan, and whoever ends it buries it. Returns how many
+ * there are. */
+static size_t orphan_runs(jobsched *s)
 {
     size_t orphans = 0;
-    jsi_link dropped;
-    jsi_list_init(&dropped);
     (void)pthread_mutex_lock(&s->lock);
     jsi_link *link = s->active.next;
     while (link != &s->active) {
         jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
         link = link->next;
-        bool with_host = run->state == JSI_RUN_QUEUED && s->executor.submit != NULL;
+        bool with_host = run->state == JSI_RUN_QUEUED && run->with_host;
         if (run->state == JSI_RUN_CALLING || run->state == JSI_RUN_PENDING || with_host) {
             run->orphan = true;
             s->references++;
             orphans++;
-        } else {
-            jsi_list_remove(&run->work_link);
-            jsi_list_remove(&run->link);
-            jsi_list_append(&dropped, &run->link);
         }
     }
     (void)pthread_mutex_unlock(&s->lock);
-    while ((link = jsi_list_take(&dropped)) != NULL) {
-        jsi_run_release(s, JSI_CONTAINER(link, jobsched_run, link));
-    }
     return orphans;
+}
+
+/* Runs that nobody will touch again. */
+static void drop_runs(jobsched *s)
+{
+    for (;;) {
+        (void)pthread_mutex_lock(&s->lock);
+        jsi_link *link = jsi_list_take(&s->active);
+        jobsched_run *run = link == NULL ? NULL : JSI_CONTAINER(link, jobsched_run, link);
+        if (run != NULL) {
+            jsi_list_remove(&run->work_link);
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        if (run == NULL) {
+            return;
+        }
+        jsi_run_release(s, run);
+    }
 }
 
 static void drop_asks(jobsched *s)
@@ -248,6 +257,14 @@ static void drop_jobs(jobsched *s)
     }
 }
 
+void jsi_scheduler_empty(jobsched *s)
+{
+    drop_stops(s);
+    drop_runs(s);
+    drop_asks(s);
+    drop_jobs(s);
+}
+
 int jobsched_close(jobsched *scheduler)
 {
     jobsched *s = scheduler;
@@ -273,17 +290,16 @@ int jobsched_close(jobsched *scheduler)
     bool backend_idle =
         !s->threads[JSI_THREAD_ELECT].abandoned && !s->threads[JSI_THREAD_KEEP].abandoned;
     if (backend_idle) {
-        /* Outcomes of runs that ended on the way. */
+        /* Outcomes of runs that ended on the way; each round writes a batch of them. */
         int64_t again_ms;
-        (void)jsi_elect(s, &again_ms);
+        while (jsi_elect(s, &again_ms)) {
+        }
     }
-    size_t orphans = settle_runs(s);
-    drop_asks(s);
-    drop_stops(s);
-    drop_jobs(s);
+    size_t orphans = orphan_runs(s);
     if (backend_idle) {
         jsi_backend_close(s);
     }
+    /* Everything else goes with the last reference: an abandoned thread may be in the middle of it. */
     jsi_scheduler_release(s);
     return orphans + abandoned == 0
                ? JOBSCHED_OK

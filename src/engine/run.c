@@ -223,14 +223,20 @@ int jobsched_run_note(jobsched_run *run, const char *text)
     if (run == NULL || text == NULL) {
         return jobsched_fail(JOBSCHED_EINVAL, 0, "run or note is NULL");
     }
+    int failed = jsi_enter(run->s);
+    if (failed != 0) {
+        return failed;
+    }
     size_t length = strnlen(text, JOBSCHED_NOTE_BYTES);
     /* Not in the middle of a UTF-8 character. */
     while (length > 0 && text[length] != '\0' && ((unsigned char)text[length] & 0xC0) == 0x80) {
         length--;
     }
     (void)pthread_mutex_lock(&run->s->lock);
-    memcpy(run->note, text, length);
-    run->note[length] = '\0';
+    if (run->state != JSI_RUN_ENDED) { /* else the elector may be reading it */
+        memcpy(run->note, text, length);
+        run->note[length] = '\0';
+    }
     (void)pthread_mutex_unlock(&run->s->lock);
     return JOBSCHED_OK;
 }
@@ -239,6 +245,10 @@ int jobsched_run_progress(jobsched_run *run, uint64_t done, uint64_t total)
 {
     if (run == NULL) {
         return jobsched_fail(JOBSCHED_EINVAL, 0, "run is NULL");
+    }
+    int failed = jsi_enter(run->s);
+    if (failed != 0) {
+        return failed;
     }
     (void)pthread_mutex_lock(&run->s->lock);
     run->progress_done = done;

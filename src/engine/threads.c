@@ -170,12 +170,16 @@ int jsi_threads_start(jobsched *s)
                                   [JSI_THREAD_ELECT] = {"jobsched-elect", elect_main},
                                   [JSI_THREAD_KEEP] = {"jobsched-keep", keep_main},
                                   [JSI_THREAD_EVENT] = {"jobsched-event", event_main}};
+    /* The elector last: without it nothing is announced or claimed, so a start that fails half-way
+     * has granted nothing. */
+    static const int order[JSI_THREAD_COUNT] = {JSI_THREAD_EVENT, JSI_THREAD_TICK, JSI_THREAD_KEEP,
+                                                JSI_THREAD_ELECT};
     int failed = 0;
-    for (size_t i = 0; failed == 0 && i < JSI_THREAD_COUNT; i++) {
-        failed = start_one(s, &s->threads[i], bodies[i].name, bodies[i].body);
-    }
     for (size_t i = 0; failed == 0 && s->workers != NULL && i < s->settings.workers; i++) {
         failed = start_one(s, &s->workers[i], "jobsched-work", work_main);
+    }
+    for (size_t i = 0; failed == 0 && i < JSI_THREAD_COUNT; i++) {
+        failed = start_one(s, &s->threads[order[i]], bodies[order[i]].name, bodies[order[i]].body);
     }
     return failed;
 }

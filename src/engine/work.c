@@ -56,11 +56,16 @@ static void execute_for_host(void *arg)
 
 void jsi_run_submit(jobsched *s, jobsched_run *run)
 {
-    if (s->executor.submit == NULL) {
-        (void)pthread_mutex_lock(&s->lock);
+    bool own = s->executor.submit == NULL;
+    (void)pthread_mutex_lock(&s->lock);
+    bool closing = s->state == JSI_CLOSING; /* nobody would take it: it is dropped with the rest */
+    if (!closing && own) {
         jsi_list_append(&s->work, &run->work_link);
         (void)pthread_cond_signal(&s->work_cond);
-        (void)pthread_mutex_unlock(&s->lock);
+    }
+    run->with_host = !closing && !own;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (closing || own) {
         return;
     }
     if (s->executor.submit(s->executor.ctx, execute_for_host, run) != 0) {
@@ -77,12 +82,15 @@ bool jsi_work(jobsched *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     jsi_link *link = jsi_list_take(&s->work);
-    (void)pthread_mutex_unlock(&s->lock);
-    if (link == NULL) {
-        return false;
+    jobsched_run *run = link == NULL ? NULL : JSI_CONTAINER(link, jobsched_run, work_link);
+    if (run != NULL) {
+        run->state = JSI_RUN_CALLING; /* off the list, so a close must see that it is in hand */
     }
-    jsi_run_execute(s, JSI_CONTAINER(link, jobsched_run, work_link));
-    return true;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (run != NULL) {
+        jsi_run_execute(s, run);
+    }
+    return run != NULL;
 }
 
 /* Free workers, and a window of what they will have got through within JSI_WINDOW_MS, so that
