@@ -181,6 +181,42 @@ typedef struct jobsched_executor {
 /* An immutable parsed schedule; may be used by many threads at once. */
 typedef struct jobsched_schedule jobsched_schedule;
 
+/* A list of days and times that are excluded from schedules. Immutable; may be used by
+ * many schedules and threads at once. */
+typedef struct jobsched_calendar jobsched_calendar;
+
+typedef struct jobsched_calendar_options {
+    size_t struct_size;
+    const char *timezone;                /* of dates and times; NULL: that of each schedule */
+    const jobsched_allocator *allocator; /* NULL: malloc */
+    const char *zone_directory;          /* as for schedules */
+} jobsched_calendar_options;
+
+/* Parses rules, one per line or separated by ';': "exclude WHAT" or "include WHAT", where
+ * WHAT is all, a date (2027-12-25), a range of dates (2027-12-24..2027-12-26), days of
+ * every year (12-25, 12-24..01-06), weekdays (SAT,SUN), a window of time (22:00..06:00) or
+ * "cron" and a cron expression (the minutes at which it matches). '#' begins a comment.
+ * Later rules win; what no rule names is included.
+ * EPARSE  jobsched_last_error() has reason, field and position. */
+JOBSCHED_API int jobsched_calendar_parse(const char *text, const jobsched_calendar_options *options,
+                                         jobsched_calendar **out_calendar);
+
+/* Schedules that use the calendar go on using it. */
+JOBSCHED_API void jobsched_calendar_free(jobsched_calendar *calendar);
+
+/* Whether an instant is included: 1 or 0. Without a zone of its own the calendar is read
+ * in UTC. */
+JOBSCHED_API int jobsched_calendar_includes(const jobsched_calendar *calendar, int64_t at_ms);
+
+/* What becomes of an occurrence that a calendar excludes. A move never reaches the
+ * occurrence before or after it: that one then stands for both. */
+enum jobsched_calendar_policy {
+    JOBSCHED_CALENDAR_SKIP = 0,        /* default: nothing */
+    JOBSCHED_CALENDAR_NEXT = 1,        /* it fires at the first included instant after it */
+    JOBSCHED_CALENDAR_NEXT_DAY = 2,    /* at the same time on the next included day */
+    JOBSCHED_CALENDAR_PREVIOUS_DAY = 3 /* at the same time on the included day before */
+};
+
 /* What becomes of a wall clock time that a change of the clocks leaves out. The default
  * depends on the cron text: a schedule whose second, minute or hour has a '*', a range
  * or a step follows elapsed time (SKIP), any other fires once a day (RUN_AFTER). */
@@ -208,6 +244,10 @@ typedef struct jobsched_schedule_options {
                                             /usr/share/zoneinfo; NULL: only there */
     int32_t dst_gap;                     /* enum jobsched_dst_gap */
     int32_t dst_overlap;                 /* enum jobsched_dst_overlap */
+    const jobsched_calendar *const *calendars; /* all must include an instant; ended by NULL; kept
+                                                  alive as long as needed. NULL: none */
+    int32_t calendar_policy;                   /* enum jobsched_calendar_policy */
+    int32_t reserved;
 } jobsched_schedule_options;
 
 /* Parses cron text (5, 6 or 7 fields, macros), "@every D [from I]" or "@at I";
@@ -251,8 +291,9 @@ enum jobsched_occurrence_flag {
     JOBSCHED_OCCURRENCE_MERGED = 2,      /* more than one wall clock time fires here, once */
     JOBSCHED_OCCURRENCE_REPEATS = 4,     /* its wall clock time comes again; that is suppressed */
     JOBSCHED_OCCURRENCE_SECOND_PASS = 8, /* its wall clock time came before */
-    JOBSCHED_OCCURRENCE_AFTER_GAP = 16   /* wall clock times since the occurrence before this one
+    JOBSCHED_OCCURRENCE_AFTER_GAP = 16,  /* wall clock times since the occurrence before this one
                                             do not exist; they are suppressed */
+    JOBSCHED_OCCURRENCE_MOVED = 32       /* by a calendar; nominal_local_ms is what was excluded */
 };
 
 /* "Local" numbers are what the wall clock shows, counted as if it were UTC. */

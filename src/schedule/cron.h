@@ -44,6 +44,10 @@ struct jsi_cron {
 int jsi_cron_parse(const struct jsi_source *source, size_t begin, size_t end, const char *key,
                    struct jsi_cron *out_cron);
 
+/* A day-of-week field with plain days only ("SAT,SUN", "MON-FRI"); sets the weekdays. */
+int jsi_cron_parse_weekdays(const struct jsi_source *source, size_t begin, size_t end,
+                            uint8_t *out_weekdays);
+
 /* The days of a month that match, as bits 1-31; first_weekday is that of its day 1. */
 uint32_t jsi_cron_month_mask(const struct jsi_cron *cron, int first_weekday, int length);
 

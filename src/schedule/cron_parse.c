@@ -182,3 +182,23 @@ int jsi_cron_parse(const struct jsi_source *source, size_t begin, size_t end, co
     *out_cron = cron;
     return JOBSCHED_OK;
 }
+
+int jsi_cron_parse_weekdays(const struct jsi_source *source, size_t begin, size_t end,
+                            uint8_t *out_weekdays)
+{
+    struct jsi_cron cron;
+    memset(&cron, 0, sizeof cron);
+    int code = parse_field(source, &rules[JSI_WEEKDAY], begin, end, NULL, &cron);
+    bool numbered = cron.last != 0 || cron.both;
+    for (int week = 0; week < 5; week++) {
+        numbered = numbered || cron.nth[week] != 0;
+    }
+    if (code == JOBSCHED_OK && numbered) {
+        struct jsi_place place = {rules[JSI_WEEKDAY].name, begin, JOBSCHED_SYNTAX_DAY_SPEC};
+        code = jsi_syntax_fail(source, &place, "only plain days are allowed here");
+    }
+    if (code == JOBSCHED_OK) {
+        *out_weekdays = cron.weekdays;
+    }
+    return code;
+}

@@ -1,6 +1,6 @@
 /* occurrence.c: what the clocks did to one occurrence. Looks at the segments around an
  * instant; allocates nothing; no locks. */
-#include "schedule/parsed.h"
+#include "schedule/calendar.h"
 
 /* The size of the struct in its first version; callers may know no more. */
 #define OCCURRENCE_BYTES_MIN (offsetof(jobsched_occurrence, flags) + sizeof(uint32_t))
@@ -41,7 +41,7 @@ static bool comes_again(const struct jsi_zone *zone, size_t index, int64_t local
 /* Whether a gap after the previous occurrence swallowed something for good. */
 static bool follows_suppressed(const struct jobsched_schedule *schedule, size_t index, int64_t at)
 {
-    int64_t previous = jsi_parsed_previous(schedule, at);
+    int64_t previous = jsi_parsed_raw_previous(schedule, at);
     int64_t first;
     int64_t end;
     for (size_t i = index; i > 0 && schedule->zone->segments[i].start > previous; i--) {
@@ -52,29 +52,61 @@ static bool follows_suppressed(const struct jobsched_schedule *schedule, size_t 
     return false;
 }
 
-static void describe_cron(const struct jobsched_schedule *schedule, int64_t at,
-                          jobsched_occurrence *occurrence)
+int64_t jsi_parsed_nominal(const struct jobsched_schedule *schedule, int64_t raw)
+{
+    size_t index = jsi_zone_find(schedule->zone, raw);
+    const struct jsi_segment *segment = &schedule->zone->segments[index];
+    int64_t first;
+    int64_t end;
+    if (schedule->kind == JSI_KIND_AT && schedule->anchor.is_local) {
+        return schedule->anchor.nominal;
+    }
+    if (schedule->kind == JSI_KIND_CRON && segment->start == raw &&
+        swallowed(schedule, index, &first, &end) && gap_runs(schedule, index)) {
+        return first;
+    }
+    return raw + segment->offset;
+}
+
+static uint32_t cron_flags(const struct jobsched_schedule *schedule, int64_t at, int64_t nominal)
 {
     const struct jsi_zone *zone = schedule->zone;
     size_t index = jsi_zone_find(zone, at);
     const struct jsi_segment *segment = &zone->segments[index];
     int64_t local = at + segment->offset;
-    int64_t first;
-    int64_t end;
-    if (segment->start == at && swallowed(schedule, index, &first, &end) &&
-        gap_runs(schedule, index)) {
-        occurrence->nominal_local_ms = first * 1000;
-        occurrence->flags |= JOBSCHED_OCCURRENCE_SHIFTED;
-        if (jsi_cron_local_next(&schedule->cron, first + 1) <= end) {
-            occurrence->flags |= JOBSCHED_OCCURRENCE_MERGED;
+    uint32_t flags = 0;
+    if (nominal != local) {
+        flags |= JOBSCHED_OCCURRENCE_SHIFTED;
+        if (jsi_cron_local_next(&schedule->cron, nominal + 1) <= local) {
+            flags |= JOBSCHED_OCCURRENCE_MERGED;
         }
     } else if (local < segment->high) {
-        occurrence->flags |= JOBSCHED_OCCURRENCE_SECOND_PASS;
+        flags |= JOBSCHED_OCCURRENCE_SECOND_PASS;
     } else if (!schedule->cron.overlap_both && comes_again(zone, index, local)) {
-        occurrence->flags |= JOBSCHED_OCCURRENCE_REPEATS;
+        flags |= JOBSCHED_OCCURRENCE_REPEATS;
     }
     if (follows_suppressed(schedule, index, at)) {
-        occurrence->flags |= JOBSCHED_OCCURRENCE_AFTER_GAP;
+        flags |= JOBSCHED_OCCURRENCE_AFTER_GAP;
+    }
+    return flags;
+}
+
+/* at is an occurrence, raw the one without calendars that it was made of. */
+static void describe(const struct jobsched_schedule *schedule, int64_t at, int64_t raw,
+                     jobsched_occurrence *occurrence)
+{
+    int64_t offset = schedule->zone->segments[jsi_zone_find(schedule->zone, at)].offset;
+    int64_t nominal = jsi_parsed_nominal(schedule, raw);
+    occurrence->at_ms = at * 1000;
+    occurrence->nominal_local_ms = nominal * 1000;
+    occurrence->local_ms = (at + offset) * 1000;
+    occurrence->offset_s = (int32_t)offset;
+    if (raw != at) {
+        occurrence->flags = JOBSCHED_OCCURRENCE_MOVED;
+    } else if (schedule->kind == JSI_KIND_CRON) {
+        occurrence->flags = cron_flags(schedule, at, nominal);
+    } else if (nominal != at + offset) {
+        occurrence->flags = JOBSCHED_OCCURRENCE_SHIFTED;
     }
 }
 
@@ -90,20 +122,14 @@ int jobsched_schedule_occurrence(const jobsched_schedule *schedule, int64_t at_m
         return jsi_fail_at(JOBSCHED_ENOTFOUND, "", -1, "the instant is not an occurrence");
     }
     int64_t at = at_ms / 1000;
-    int64_t offset = schedule->zone->segments[jsi_zone_find(schedule->zone, at)].offset;
-    jobsched_occurrence occurrence = {.struct_size = sizeof occurrence,
-                                      .at_ms = at_ms,
-                                      .nominal_local_ms = (at + offset) * 1000,
-                                      .local_ms = (at + offset) * 1000,
-                                      .offset_s = (int32_t)offset};
-    if (schedule->kind == JSI_KIND_CRON) {
-        describe_cron(schedule, at, &occurrence);
-    } else if (schedule->kind == JSI_KIND_AT && schedule->anchor.is_local &&
-               schedule->anchor.nominal != at + offset) {
-        occurrence.nominal_local_ms = schedule->anchor.nominal * 1000;
-        occurrence.flags = JOBSCHED_OCCURRENCE_SHIFTED;
+    int64_t raw = schedule->calendar_count == 0 ? at : jsi_calendars_origin(schedule, at);
+    if (raw == JSI_NO_TIME) {
+        raw = at;
     }
     size_t known = out_occurrence->struct_size;
+    jobsched_occurrence occurrence;
+    memset(&occurrence, 0, sizeof occurrence);
+    describe(schedule, at, raw, &occurrence);
     occurrence.struct_size = known;
     memcpy(out_occurrence, &occurrence, known < sizeof occurrence ? known : sizeof occurrence);
     return JOBSCHED_OK;

@@ -17,12 +17,24 @@ struct jobsched_schedule {
     int64_t step;              /* EVERY: seconds */
     struct jsi_instant anchor; /* EVERY: a point of the grid; AT: the instant */
     const struct jsi_zone *zone;
-    char text[]; /* as given */
+    int calendar_policy; /* enum jobsched_calendar_policy */
+    size_t calendar_count;
+    struct jobsched_calendar **calendars; /* behind the struct */
+    char *text;                           /* as given; behind the calendars */
 };
 
 /* In seconds: the first occurrence after (JSI_NO_TIME), the last before
- * (JSI_NO_TIME_PAST). */
+ * (JSI_NO_TIME_PAST); the raw ones know nothing of calendars. */
 int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after);
 int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before);
+int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t after);
+int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_t before);
+
+/* The wall clock time that the schedule names for a raw occurrence. */
+int64_t jsi_parsed_nominal(const struct jobsched_schedule *schedule, int64_t raw);
+
+/* A zone by its name, with the error recorded where there is none; see jsi_zone_load. */
+int jsi_zone_by_name(const char *name, const char *directory, const jobsched_allocator *allocator,
+                     const struct jsi_zone **out_zone);
 
 #endif

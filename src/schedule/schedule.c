@@ -2,7 +2,7 @@
  * memory but the schedule itself. A schedule is immutable, so there are no locks. */
 #include "schedule/schedule.h"
 
-#include "schedule/parsed.h"
+#include "schedule/calendar.h"
 
 /* Milliseconds are rounded down to seconds, also below zero: occurrences lie on whole
  * seconds, so the first one after 1.5 s is the first one after 1 s. */
@@ -44,12 +44,11 @@ static bool at_exists(const struct jobsched_schedule *schedule)
     return schedule->anchor.utc >= JSI_LOCAL_MIN && schedule->anchor.utc <= JSI_LOCAL_MAX;
 }
 
-int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
+int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t after)
 {
     switch (schedule->kind) {
     case JSI_KIND_CRON:
-        return schedule->never ? JSI_NO_TIME
-                               : jsi_cron_next(&schedule->cron, schedule->zone, after);
+        return jsi_cron_next(&schedule->cron, schedule->zone, after);
     case JSI_KIND_EVERY:
         return every_next(schedule, after);
     case JSI_KIND_AT:
@@ -58,12 +57,11 @@ int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
     return at_exists(schedule) && schedule->anchor.utc > after ? schedule->anchor.utc : JSI_NO_TIME;
 }
 
-int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before)
+int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_t before)
 {
     switch (schedule->kind) {
     case JSI_KIND_CRON:
-        return schedule->never ? JSI_NO_TIME_PAST
-                               : jsi_cron_previous(&schedule->cron, schedule->zone, before);
+        return jsi_cron_previous(&schedule->cron, schedule->zone, before);
     case JSI_KIND_EVERY:
         return every_previous(schedule, before);
     case JSI_KIND_AT:
@@ -71,6 +69,24 @@ int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t be
     }
     return at_exists(schedule) && schedule->anchor.utc < before ? schedule->anchor.utc
                                                                 : JSI_NO_TIME_PAST;
+}
+
+int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
+{
+    if (schedule->never) {
+        return JSI_NO_TIME;
+    }
+    return schedule->calendar_count == 0 ? jsi_parsed_raw_next(schedule, after)
+                                         : jsi_calendars_next(schedule, after);
+}
+
+int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before)
+{
+    if (schedule->never) {
+        return JSI_NO_TIME_PAST;
+    }
+    return schedule->calendar_count == 0 ? jsi_parsed_raw_previous(schedule, before)
+                                         : jsi_calendars_previous(schedule, before);
 }
 
 int64_t jobsched_schedule_next(const jobsched_schedule *schedule, int64_t after_ms)
@@ -112,6 +128,9 @@ void jobsched_schedule_free(jobsched_schedule *schedule)
         /* The allocator lives in what it frees. */
         jobsched_allocator allocator = schedule->allocator;
         jsi_zone_release(schedule->zone);
+        for (size_t i = 0; i < schedule->calendar_count; i++) {
+            jsi_calendar_release(schedule->calendars[i]);
+        }
         jsi_free(&allocator, schedule);
     }
 }
@@ -164,7 +183,7 @@ int64_t jsi_schedule_count(const jobsched_schedule *schedule, int64_t after_ms, 
     if (limit <= 0 || upto <= after) {
         return 0;
     }
-    if (schedule->kind == JSI_KIND_EVERY) {
+    if (schedule->kind == JSI_KIND_EVERY && schedule->calendar_count == 0) {
         count = every_count(schedule, after, upto, limit, &last);
     } else {
         int64_t next = jsi_parsed_next(schedule, after);

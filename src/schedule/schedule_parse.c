@@ -1,7 +1,7 @@
 /* schedule_parse.c: the text of a schedule: zone prefix, macros, @every, @at, cron.
  * Screens the bytes before anything looks at them. No clock; no locks. */
+#include "schedule/calendar.h"
 #include "schedule/instant.h"
-#include "schedule/parsed.h"
 #include "schedule/schedule.h"
 
 #include <errno.h>
@@ -179,7 +179,8 @@ static int parse_zone(struct parse *parse)
         return find_zone(parse, source, begin, end);
     }
     if (given != NULL) {
-        struct jsi_source zone = {given, strnlen(given, JSI_ZONE_NAME_BYTES + 1)};
+        struct jsi_source zone = {.bytes = given,
+                                  .length = strnlen(given, JSI_ZONE_NAME_BYTES + 1)};
         return find_zone(parse, &zone, 0, zone.length);
     }
     return JOBSCHED_OK;
@@ -265,7 +266,8 @@ static int parse_macro(struct parse *parse)
             if (code != JOBSCHED_OK) {
                 return code;
             }
-            struct jsi_source fields = {macros[i].fields, strlen(macros[i].fields)};
+            struct jsi_source fields = {.bytes = macros[i].fields,
+                                        .length = strlen(macros[i].fields)};
             return jsi_cron_parse(&fields, 0, fields.length, NULL, &parse->schedule->cron);
         }
     }
@@ -350,6 +352,61 @@ static int parse_text(struct parse *parse, const char *text, struct jobsched_sch
     return code == JOBSCHED_OK ? set_dst(&parsed->cron, parse->options) : code;
 }
 
+enum { CALENDARS_MAX = 16 };
+
+/* Ended by NULL; at most CALENDARS_MAX, of which nobody needs so many. */
+static int count_calendars(const jobsched_schedule_options *options, size_t *out_count)
+{
+    size_t count = 0;
+    while (options->calendars != NULL && options->calendars[count] != NULL) {
+        if (count == CALENDARS_MAX) {
+            return jsi_fail_range(JOBSCHED_EINVAL, "calendars", -1, 0, CALENDARS_MAX,
+                                  "more than %d calendars", CALENDARS_MAX);
+        }
+        count++;
+    }
+    if (options->calendar_policy < JOBSCHED_CALENDAR_SKIP ||
+        options->calendar_policy > JOBSCHED_CALENDAR_PREVIOUS_DAY) {
+        return jsi_fail_range(JOBSCHED_EINVAL, "calendar_policy", -1, JOBSCHED_CALENDAR_SKIP,
+                              JOBSCHED_CALENDAR_PREVIOUS_DAY, "calendar_policy '%d' is outside 0-3",
+                              options->calendar_policy);
+    }
+    *out_count = count;
+    return JOBSCHED_OK;
+}
+
+/* The one allocation: the struct, the calendars, and the text. */
+static int publish(const struct parse *parse, const struct jobsched_schedule *parsed,
+                   jobsched_schedule **out_schedule)
+{
+    size_t calendars = 0;
+    int code = count_calendars(parse->options, &calendars);
+    if (code != JOBSCHED_OK) {
+        return code;
+    }
+    size_t text_bytes = parse->source.length + 1;
+    size_t pointer_bytes = calendars * sizeof(struct jobsched_calendar *);
+    struct jobsched_schedule *schedule =
+        jsi_new(parse->allocator, sizeof *schedule + pointer_bytes + text_bytes);
+    if (schedule == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    *schedule = *parsed;
+    schedule->allocator = *parse->allocator;
+    schedule->zone = parse->zone;
+    schedule->calendars = (struct jobsched_calendar **)(void *)(schedule + 1);
+    schedule->calendar_policy = parse->options->calendar_policy;
+    schedule->calendar_count = calendars;
+    for (size_t i = 0; i < calendars; i++) {
+        schedule->calendars[i] = jsi_calendar_retain(parse->options->calendars[i]);
+    }
+    schedule->text = (char *)(schedule + 1) + pointer_bytes;
+    memcpy(schedule->text, parse->source.bytes, text_bytes);
+    schedule->never = never_occurs(schedule);
+    *out_schedule = schedule;
+    return JOBSCHED_OK;
+}
+
 int jsi_schedule_parse(const char *text, const jobsched_schedule_options *options,
                        struct jsi_zone_cache *cache, jobsched_schedule **out_schedule)
 {
@@ -367,25 +424,27 @@ int jsi_schedule_parse(const char *text, const jobsched_schedule_options *option
     }
     struct parse parse = {.options = &known, .allocator = &allocator, .cache = cache};
     struct jobsched_schedule parsed;
-    struct jobsched_schedule *schedule = NULL;
-    size_t text_bytes = 0;
     code = parse_text(&parse, text, &parsed);
     if (code == JOBSCHED_OK) {
-        text_bytes = parse.source.length + 1;
-        schedule = jsi_new(&allocator, sizeof *schedule + text_bytes);
-        code = schedule == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
+        code = publish(&parse, &parsed, out_schedule);
     }
     if (code != JOBSCHED_OK) {
         jsi_zone_release(parse.zone);
-        return code;
     }
-    *schedule = parsed;
-    schedule->allocator = allocator;
-    schedule->zone = parse.zone;
-    memcpy(schedule->text, text, text_bytes);
-    schedule->never = never_occurs(schedule);
-    *out_schedule = schedule;
-    return JOBSCHED_OK;
+    return code;
+}
+
+int jsi_zone_by_name(const char *name, const char *directory, const jobsched_allocator *allocator,
+                     const struct jsi_zone **out_zone)
+{
+    const jobsched_schedule_options options = {.zone_directory = directory};
+    struct parse parse = {.options = &options, .allocator = allocator, .zone = &jsi_zone_utc};
+    struct jsi_source source = {.bytes = name, .length = strnlen(name, JSI_ZONE_NAME_BYTES + 1)};
+    int code = find_zone(&parse, &source, 0, source.length);
+    if (code == JOBSCHED_OK) {
+        *out_zone = parse.zone;
+    }
+    return code;
 }
 
 int jobsched_schedule_parse(const char *text, const jobsched_schedule_options *options,

@@ -11,14 +11,16 @@ enum { EXCERPT_BYTES = 96, WHAT_BYTES = 256 };
 /* Copies the text for a one-line message: blanks become spaces and a long text is cut. */
 static void excerpt(const struct jsi_source *source, char *out, size_t size)
 {
+    const char *line = source->bytes + source->line;
+    size_t length = source->length - source->line;
     size_t used = 0;
-    while (used < source->length && used + 4 < size) {
-        char c = source->bytes[used];
+    while (used < length && used + 4 < size) {
+        char c = line[used];
         out[used] = c >= ' ' && c <= '~' ? c : ' ';
         used++;
     }
     out[used] = '\0';
-    if (used < source->length) {
+    if (used < length) {
         memcpy(out + used, "...", 4);
     }
 }
@@ -35,7 +37,7 @@ static int fail(const struct jsi_source *source, const struct jsi_place *place,
     (void)vsnprintf(what, sizeof what, format, arguments);
     if (hint[0] != '\0') {
         (void)snprintf(tail, sizeof tail, "; %s", hint);
-    } else if (place->reason == JOBSCHED_SYNTAX_BAD_CHAR || source->length == 0) {
+    } else if (place->reason == JOBSCHED_SYNTAX_BAD_CHAR || source->length == source->line) {
         tail[0] = '\0';
     } else {
         char text[EXCERPT_BYTES];
@@ -45,10 +47,11 @@ static int fail(const struct jsi_source *source, const struct jsi_place *place,
     if (range != NULL) {
         (void)jsi_fail_range(JOBSCHED_EPARSE, place->field, (int64_t)place->position, range[0],
                              range[1], "%s: %s at column %zu%s", place->field, what,
-                             place->position + 1, tail);
+                             place->position - source->line + 1, tail);
     } else {
         (void)jsi_fail_at(JOBSCHED_EPARSE, place->field, (int64_t)place->position,
-                          "%s: %s at column %zu%s", place->field, what, place->position + 1, tail);
+                          "%s: %s at column %zu%s", place->field, what,
+                          place->position - source->line + 1, tail);
     }
     return jsi_fail_reason(JOBSCHED_EPARSE, place->reason);
 }

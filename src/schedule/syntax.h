@@ -10,6 +10,7 @@
 struct jsi_source {
     const char *bytes;
     size_t length;
+    size_t line; /* where the line begins that messages show; columns count from there */
 };
 
 /* Where and what: field is a literal, position an offset into the source. */

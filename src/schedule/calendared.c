@@ -1,0 +1,224 @@
+/* calendared.c: the occurrences that calendars leave or move. Every search is bounded by
+ * SEARCH_STEPS, because a schedule and a calendar can cancel each other out. Allocates
+ * nothing; no locks. */
+#include "schedule/calendar.h"
+
+enum {
+    SEARCH_STEPS = 100000, /* rejected candidates (section 9) */
+    DAYS_MOVED_MAX = 366   /* a year without an included day is a mistake */
+};
+
+static const struct jsi_zone *zone_of(const struct jobsched_schedule *schedule,
+                                      const struct jobsched_calendar *calendar)
+{
+    return calendar->zone != NULL ? calendar->zone : schedule->zone;
+}
+
+static int64_t local_in(const struct jsi_zone *zone, int64_t at)
+{
+    return at + zone->segments[jsi_zone_find(zone, at)].offset;
+}
+
+/* Why an instant is excluded. */
+struct exclusion {
+    const struct jobsched_calendar *calendar;
+    bool whole_day; /* for all of the calendar's civil day */
+    bool shifted;   /* by its nominal time, which the clock does not show */
+};
+
+/* All calendars must include it. The test is by the wall clock time that the schedule
+ * names; only where the calendar has a zone of its own, by what the clock shows there. */
+static bool is_included(const struct jobsched_schedule *schedule, int64_t at, int64_t nominal,
+                        struct exclusion *out_exclusion)
+{
+    for (size_t i = 0; i < schedule->calendar_count; i++) {
+        const struct jobsched_calendar *calendar = schedule->calendars[i];
+        const struct jsi_zone *zone = zone_of(schedule, calendar);
+        bool own = zone != schedule->zone && strcmp(zone->name, schedule->zone->name) != 0;
+        int64_t shown = local_in(zone, at);
+        int64_t local = own ? shown : nominal;
+        if (!jsi_calendar_includes_local(calendar, local, &out_exclusion->whole_day)) {
+            out_exclusion->calendar = calendar;
+            out_exclusion->shifted = local != shown;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool raw_is_included(const struct jobsched_schedule *schedule, int64_t raw,
+                            struct exclusion *out_exclusion)
+{
+    return is_included(schedule, raw, jsi_parsed_nominal(schedule, raw), out_exclusion);
+}
+
+/* How far the exclusion of an instant reaches for the same reason: to the end of the
+ * calendar's civil day, or of its minute, as long as its clock runs evenly. */
+static int64_t stretch_end(const struct jobsched_schedule *schedule, int64_t at,
+                           const struct exclusion *exclusion)
+{
+    const struct jsi_zone *zone = zone_of(schedule, exclusion->calendar);
+    size_t index = jsi_zone_find(zone, at);
+    int64_t local = at + zone->segments[index].offset;
+    int64_t unit = exclusion->whole_day ? JSI_DAY_S : 60;
+    int64_t end = at + (jsi_floor_div(local, unit) + 1) * unit - local;
+    int64_t moved = jsi_zone_end(zone, index);
+    if (exclusion->shifted) {
+        return at + 1;
+    }
+    return end < moved ? end : moved;
+}
+
+/* Its beginning, mirrored: everything from there to at is excluded. */
+static int64_t stretch_begin(const struct jobsched_schedule *schedule, int64_t at,
+                             const struct exclusion *exclusion)
+{
+    const struct jsi_zone *zone = zone_of(schedule, exclusion->calendar);
+    size_t index = jsi_zone_find(zone, at);
+    int64_t local = at + zone->segments[index].offset;
+    int64_t unit = exclusion->whole_day ? JSI_DAY_S : 60;
+    int64_t begin = at + jsi_floor_div(local, unit) * unit - local;
+    int64_t moved = zone->segments[index].start;
+    if (exclusion->shifted) {
+        return at;
+    }
+    return begin > moved ? begin : moved;
+}
+
+/* The first instant after an excluded one, and before limit, that all calendars include. */
+static int64_t next_included(const struct jobsched_schedule *schedule, int64_t at,
+                             struct exclusion exclusion, int64_t limit)
+{
+    for (int step = 0; step < SEARCH_STEPS; step++) {
+        at = stretch_end(schedule, at, &exclusion);
+        if (at >= limit) {
+            return JSI_NO_TIME;
+        }
+        if (is_included(schedule, at, local_in(schedule->zone, at), &exclusion)) {
+            return at;
+        }
+    }
+    return JSI_NO_TIME;
+}
+
+/* The same wall clock time on the nearest included day before (sign -1) or after. */
+static int64_t on_other_day(const struct jobsched_schedule *schedule, int64_t raw, int sign)
+{
+    struct exclusion exclusion;
+    int64_t nominal = jsi_parsed_nominal(schedule, raw);
+    int64_t low = sign < 0 ? jsi_parsed_raw_previous(schedule, raw) : raw;
+    int64_t high = sign < 0 ? raw : jsi_parsed_raw_next(schedule, raw);
+    for (int day = 1; day <= DAYS_MOVED_MAX; day++) {
+        int64_t local = nominal + (int64_t)sign * day * JSI_DAY_S;
+        int64_t at = jsi_zone_first_at(schedule->zone, local);
+        if (at <= low || at >= high || local < JSI_LOCAL_MIN || local > JSI_LOCAL_MAX) {
+            return JSI_NO_TIME; /* the neighbour stands for both */
+        }
+        if (is_included(schedule, at, local, &exclusion)) {
+            return at;
+        }
+    }
+    return JSI_NO_TIME;
+}
+
+/* Where an occurrence without calendars fires: itself, moved, or JSI_NO_TIME. Moves stop
+ * short of the neighbouring occurrence, so they never change the order. */
+static int64_t effective(const struct jobsched_schedule *schedule, int64_t raw,
+                         struct exclusion *out_exclusion)
+{
+    if (raw_is_included(schedule, raw, out_exclusion)) {
+        return raw;
+    }
+    switch (schedule->calendar_policy) {
+    case JOBSCHED_CALENDAR_NEXT:
+        return next_included(schedule, raw, *out_exclusion, jsi_parsed_raw_next(schedule, raw));
+    case JOBSCHED_CALENDAR_NEXT_DAY:
+        return on_other_day(schedule, raw, 1);
+    case JOBSCHED_CALENDAR_PREVIOUS_DAY:
+        return on_other_day(schedule, raw, -1);
+    default:
+        return JSI_NO_TIME;
+    }
+}
+
+int64_t jsi_calendars_next(const struct jobsched_schedule *schedule, int64_t after)
+{
+    struct exclusion exclusion;
+    int64_t from = after;
+    if (schedule->calendar_policy != JOBSCHED_CALENDAR_SKIP && after < JSI_LOCAL_MAX) {
+        /* One that lies behind may have been moved to what lies ahead. */
+        int64_t raw = jsi_parsed_raw_previous(schedule, after + 1);
+        int64_t at = raw == JSI_NO_TIME_PAST ? JSI_NO_TIME : effective(schedule, raw, &exclusion);
+        if (at != JSI_NO_TIME && at > after) {
+            return at;
+        }
+    }
+    for (int step = 0; step < SEARCH_STEPS; step++) {
+        int64_t raw = jsi_parsed_raw_next(schedule, from);
+        if (raw == JSI_NO_TIME) {
+            return JSI_NO_TIME;
+        }
+        int64_t at = effective(schedule, raw, &exclusion);
+        if (at != JSI_NO_TIME && at > after) {
+            return at;
+        }
+        from = raw;
+        if (at == JSI_NO_TIME && schedule->calendar_policy == JOBSCHED_CALENDAR_SKIP) {
+            from = stretch_end(schedule, raw, &exclusion) - 1;
+        } else if (at == JSI_NO_TIME && schedule->calendar_policy == JOBSCHED_CALENDAR_NEXT) {
+            /* The last one before the first included instant is moved there, if none lies
+             * there itself. */
+            at = next_included(schedule, raw, exclusion, JSI_LOCAL_MAX);
+            if (at == JSI_NO_TIME || jsi_parsed_raw_next(schedule, at - 1) != at) {
+                return at;
+            }
+            from = at - 1;
+        }
+    }
+    return JSI_NO_TIME;
+}
+
+int64_t jsi_calendars_previous(const struct jobsched_schedule *schedule, int64_t before)
+{
+    struct exclusion exclusion;
+    int64_t to = before;
+    if (schedule->calendar_policy == JOBSCHED_CALENDAR_PREVIOUS_DAY && before > JSI_LOCAL_MIN) {
+        int64_t raw = jsi_parsed_raw_next(schedule, before - 1);
+        int64_t at = raw == JSI_NO_TIME ? JSI_NO_TIME : effective(schedule, raw, &exclusion);
+        if (at != JSI_NO_TIME && at < before) {
+            return at;
+        }
+    }
+    for (int step = 0; step < SEARCH_STEPS; step++) {
+        int64_t raw = jsi_parsed_raw_previous(schedule, to);
+        if (raw == JSI_NO_TIME_PAST) {
+            return JSI_NO_TIME_PAST;
+        }
+        int64_t at = effective(schedule, raw, &exclusion);
+        if (at != JSI_NO_TIME && at < before) {
+            return at;
+        }
+        to = raw;
+        if (at == JSI_NO_TIME && (schedule->calendar_policy == JOBSCHED_CALENDAR_SKIP ||
+                                  schedule->calendar_policy == JOBSCHED_CALENDAR_NEXT)) {
+            to = stretch_begin(schedule, raw, &exclusion);
+        }
+    }
+    return JSI_NO_TIME_PAST;
+}
+
+int64_t jsi_calendars_origin(const struct jobsched_schedule *schedule, int64_t at)
+{
+    struct exclusion exclusion;
+    const int64_t candidates[3] = {jsi_parsed_raw_next(schedule, at - 1),
+                                   jsi_parsed_raw_previous(schedule, at),
+                                   jsi_parsed_raw_next(schedule, at)};
+    for (int i = 0; i < 3; i++) {
+        int64_t raw = candidates[i];
+        if (raw != JSI_NO_TIME && raw != JSI_NO_TIME_PAST &&
+            effective(schedule, raw, &exclusion) == at) {
+            return raw;
+        }
+    }
+    return JSI_NO_TIME;
+}
