@@ -106,6 +106,7 @@ void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms)
 {
     job->ask.after_ms = job->mark_ms;
     job->ask.unresolved = false;
+    job->ask.decided_ms = now_ms;
     int64_t late_ms = now_ms - job->next_ms - jsi_jitter(job, job->next_ms);
     if (job->waits && job->ask.kind == JOBSCHED_KIND_CATCH_UP &&
         job->spec.misfire == JOBSCHED_MISFIRE_ALL) {

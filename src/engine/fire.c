@@ -44,9 +44,19 @@ static size_t make_runs_locked(jobsched *s, uint64_t wanted)
     return count;
 }
 
+/* What waited here, for room or for the backend to come back, may have become a missed occurrence
+ * meanwhile. */
+static void decide_again_locked(const jobsched *s, jsi_ask *ask, int64_t now_ms)
+{
+    if (!ask->extra && !ask->unresolved && now_ms - ask->decided_ms > JSI_WINDOW_MS) {
+        jsi_decide(s, ask->job, now_ms);
+    }
+}
+
 /* Fills the batch with what is to be asked. Closing a range needs no worker. */
 static size_t gather_locked(jobsched *s, size_t *out_run_count)
 {
+    int64_t now_ms = jsi_now_locked(s);
     uint64_t capacity = jsi_capacity_locked(s);
     size_t reach = reach_locked(s, capacity);
     size_t asked = 0; /* for runs */
@@ -56,6 +66,7 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     while (s->state == JSI_STARTED && link != &s->ready && count < JOBSCHED_BATCH_MAX) {
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         link = link->next;
+        decide_again_locked(s, ask, now_ms);
         bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
         if (runs && !made) {
             made = true;
@@ -78,14 +89,15 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     return count;
 }
 
-/* Nothing is known of any item: each is asked again exactly as it was, before anything else
+/* Where nothing is known of any item, each is asked again exactly as it was, before anything else
  * happens to it (G8). Also for a job that was withdrawn meanwhile: if it was granted after all,
- * somebody must run it or it would be held for ever. */
-static void put_back_locked(jobsched *s, size_t count)
+ * somebody must run it or it would be held for ever. Every other failure promises that nothing
+ * was changed, so the occurrence is as due as before, or is missed by the next try. */
+static void put_back_locked(jobsched *s, size_t count, int code)
 {
     for (size_t i = count; i > 0; i--) {
         jsi_ask *ask = s->batch[i - 1];
-        ask->unresolved = true;
+        ask->unresolved = ask->unresolved || code == JOBSCHED_EUNKNOWN || ask->job->withdrawn;
         if (ask->extra) {
             ask->job->references--; /* this batch's; the ask has its own */
         } else {
@@ -210,7 +222,7 @@ size_t jsi_fire(jobsched *s)
         (void)pthread_mutex_lock(&s->lock);
         s->stats.claim_requests++;
         if (failed != 0) {
-            put_back_locked(s, count);
+            put_back_locked(s, count, failed);
         }
         (void)pthread_mutex_unlock(&s->lock);
         used = failed == 0 ? settle(s, count, run_count, sent_mono_ms) : 0;
