@@ -275,6 +275,11 @@ static int check_moved(struct jsi_sqlite_lane *lane)
         return 0; /* a VFS that cannot tell is believed */
     }
     struct jsi_sqlite_store *store = lane->store;
+    /* SQLite says "moved" also when it may not look, and then the file may well be there. */
+    result = check_place(store, 0);
+    if (result != 0 && result != JOBSCHED_EDATALOST) {
+        return result;
+    }
     (void)pthread_mutex_lock(&store->lock);
     if (lane->epoch == store->epoch) {
         store->epoch++; /* for all lanes */
