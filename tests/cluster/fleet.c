@@ -54,6 +54,7 @@ int fleet_setup(void **state)
     (void)snprintf(f->url, sizeof f->url, "sqlite:%s", f->database);
     (void)snprintf(f->log, sizeof f->log, "%s/log", f->directory);
     (void)snprintf(f->jobs_path, sizeof f->jobs_path, "%s/jobs", f->directory);
+    (void)signal(SIGPIPE, SIG_IGN); /* a node that is gone is reported by name */
     f->log_fd = open(f->log, O_RDONLY | O_CREAT | O_CLOEXEC, 0644);
     f->begin_ms = fleet_now_ms();
     *state = f;
@@ -251,6 +252,11 @@ void fleet_leave(fleet_node *node)
 {
     fleet_send(node, "exit");
     (void)fleet_await(node, "closed", FLEET_SOON_MS);
+    fleet_gone(node);
+}
+
+void fleet_gone(fleet_node *node)
+{
     int status = 0;
     assert_int_equal(waitpid(node->pid, &status, 0), node->pid);
     if (status != 0) {

@@ -71,8 +71,9 @@ void fleet_signal(const fleet_node *node, int number);
 /* SIGSTOP, between two transactions of the node; frozen when it returns. */
 void fleet_freeze(fleet *f, const fleet_node *node);
 void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
-/* "exit", and waits for status 0. */
+/* "exit", and waits for status 0. Gone: only that, for one that ends by itself. */
 void fleet_leave(fleet_node *node);
+void fleet_gone(fleet_node *node);
 /* Drains with success, then leaves. All: every node that is left. */
 void fleet_drain(fleet_node *node);
 void fleet_drain_all(fleet *f);

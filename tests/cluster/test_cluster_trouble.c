@@ -1,0 +1,276 @@
+/* test_cluster_trouble.c: a store that cannot be used for a while: G5, G8, G9.
+ * Nothing fires meanwhile, errors are told, running jobs are told that their lease is lost, and
+ * once the trouble is over what was missed is treated by each job's policy; nothing is doubled. */
+#include "fleet.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* MISSED_MS: misfire_after, and slack for a claim that was decided just before. */
+enum { LEASE_MS = 3000, MISSED_MS = 1000 + 1000, OUTAGE_MS = 4500 /* longer than a lease */ };
+
+static const check_job jobs[] = {
+    {"once-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=once"},
+    {"once-1", "@every 1s", 1000, 0, 1, NULL, "misfire=once"},
+    {"skip-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=skip"},
+    {"skip-1", "@every 1s", 1000, 0, 1, NULL, "misfire=skip"},
+    {"all-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=all"},
+    {"all-1", "@every 1s", 1000, 0, 1, NULL, "misfire=all"},
+    {"long", "*/2 * * * * *", 2000, 0, 60000, NULL, NULL},
+};
+
+enum { JOBS = sizeof jobs / sizeof jobs[0] };
+
+/* ---- the same for every kind of trouble ------------------------------------------ */
+
+typedef struct trouble {
+    int64_t ready_ms, broken_ms, silent_ms, cured_ms;
+} trouble;
+
+static void begin(fleet *f, trouble *t)
+{
+    fleet_jobs(f, jobs, JOBS);
+    f->settings[0] = "lease=3s";
+    f->settings[1] = "misfire_after=1s";
+    (void)fleet_start(f, -30000);
+    t->ready_ms = fleet_now_ms();
+    (void)fleet_start(f, 30000);
+    fleet_wait_accounted(f, fleet_now_ms() + 1000);
+}
+
+/* Both nodes have told that the store fails (with that code, if one is given), whatever was granted before has begun, and the
+ * outage goes on for longer than a lease. */
+static void endure(fleet *f, trouble *t, int code)
+{
+    for (int i = 0; i < 2; i++) {
+        fleet_pattern failed = {.what = RECORD_EVENT,
+                                .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                                .node = i,
+                                .after_us = t->broken_ms * 1000};
+        record event =
+            fleet_wait_record(f, "a node tells that the store fails", FLEET_SOON_MS, &failed);
+        printf("n%d: %s: %s\n", i, jobsched_code_name(event.code), event.text);
+        assert_true(code == 0 || event.code == code);
+    }
+    t->silent_ms = fleet_now_ms();
+    fleet_pattern lost = {
+        .what = RECORD_STOP_SEEN, .node = -1, .job = "long", .after_us = t->broken_ms * 1000};
+    record told = fleet_wait_record(f, "the long run is told", FLEET_SOON_MS, &lost);
+    assert_int_equal(told.stop_reason, JOBSCHED_STOP_LEASE_LOST);
+    assert_true(told.at_us < (t->broken_ms + LEASE_MS) * 1000 + 500000);
+    fleet_wait_until(t->silent_ms + OUTAGE_MS);
+}
+
+static void recover(fleet *f, trouble *t)
+{
+    for (int i = 0; i < 2; i++) {
+        fleet_pattern back = {.what = RECORD_EVENT,
+                              .event = JOBSCHED_EVENT_BACKEND_RECOVERED,
+                              .node = i,
+                              .after_us = t->cured_ms * 1000};
+        (void)fleet_wait_record(f, "a node tells that the store is back", FLEET_SOON_MS, &back);
+    }
+    int64_t until_ms = fleet_now_ms() + 2000;
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+    check_report report;
+    fleet_check_clean(f, t->ready_ms, until_ms, &report);
+
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        assert_false(entry->what == RECORD_START && entry->at_us > t->silent_ms * 1000 &&
+                     entry->at_us < t->cured_ms * 1000);
+        /* What is later than misfire_after is missed, also when it was due before the trouble. */
+        if (entry->what == RECORD_START && strncmp(entry->job, "skip", 4) == 0) {
+            assert_true(entry->at_us / 1000 - entry->scheduled_ms < MISSED_MS);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "all-%d", i);
+        fleet_tally all = fleet_tell(f, name, t->silent_ms, t->cured_ms);
+        assert_true(all.starts[JOBSCHED_KIND_CATCH_UP] >= 2);
+        assert_int_equal(all.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE], 0);
+        (void)snprintf(name, sizeof name, "once-%d", i);
+        fleet_tally once = fleet_tell(f, name, t->silent_ms, t->cured_ms);
+        assert_true(once.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE] >= 2);
+        assert_true(once.starts[JOBSCHED_KIND_CATCH_UP] <= 1);
+        (void)snprintf(name, sizeof name, "skip-%d", i);
+        fleet_tally skip = fleet_tell(f, name, t->silent_ms, t->cured_ms);
+        assert_true(skip.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE] >= 2);
+        assert_int_equal(skip.starts[JOBSCHED_KIND_CATCH_UP], 0);
+    }
+}
+
+/* ---- the kinds ------------------------------------------------------------------ */
+
+/* A foreign process sits in a transaction for longer than any request may take. */
+static void test_locked_store_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    begin(f, &t);
+    void *lock = fleet_lock_store(f, 10000);
+    assert_non_null(lock);
+    t.broken_ms = fleet_now_ms();
+    endure(f, &t, JOBSCHED_EUNREACHABLE);
+    t.cured_ms = fleet_now_ms();
+    fleet_unlock_store(lock);
+    recover(f, &t);
+}
+
+/* Nobody may enter the folder any more. A process that starts meanwhile is refused in words. */
+static void test_forbidden_store_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    f->no_override = true;
+    begin(f, &t);
+    assert_int_equal(chmod(f->store, 0), 0);
+    t.broken_ms = fleet_now_ms();
+    endure(f, &t, JOBSCHED_EACCESS);
+    fleet_node *late = fleet_spawn(f, 0, 0);
+    char wanted[24];
+    (void)snprintf(wanted, sizeof wanted, "refused %d ", JOBSCHED_EACCESS);
+    const char *said = fleet_await(late, wanted, FLEET_SOON_MS);
+    printf("%s\n", said);
+    assert_non_null(strstr(said, f->database));
+    fleet_gone(late);
+    t.cured_ms = fleet_now_ms();
+    assert_int_equal(chmod(f->store, 0755), 0);
+    recover(f, &t);
+}
+
+/* A store that can be read and not written: nobody can begin to use it; who already does is not
+ * disturbed, since the permission was checked when the files were opened. */
+static void test_read_only_store_is_refused(void **state)
+{
+    fleet *f = *state;
+    f->no_override = true;
+    fleet_jobs(f, jobs, JOBS - 1);
+    (void)fleet_start(f, 0);
+    int64_t ready_ms = fleet_now_ms();
+    char path[200];
+    static const char *const endings[] = {"", "-wal", "-shm", "-live"};
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", f->database, endings[i]);
+        assert_int_equal(chmod(path, 0444), 0);
+    }
+    assert_int_equal(chmod(f->store, 0555), 0);
+    fleet_node *late = fleet_spawn(f, 0, 0);
+    char wanted[24];
+    (void)snprintf(wanted, sizeof wanted, "refused %d ", JOBSCHED_EACCESS);
+    printf("%s\n", fleet_await(late, wanted, FLEET_SOON_MS));
+    fleet_gone(late);
+    int64_t until_ms = fleet_now_ms() + 1000;
+    fleet_wait_accounted(f, until_ms);
+    assert_int_equal(chmod(f->store, 0755), 0);
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", f->database, endings[i]);
+        assert_int_equal(chmod(path, 0644), 0);
+    }
+    (void)fleet_start(f, 0);
+    until_ms = fleet_now_ms() + 1000;
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+    check_report report;
+    fleet_check_clean(f, ready_ms, until_ms, &report);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_SUCCEEDED], report.fired);
+}
+
+/* ---- no space ------------------------------------------------------------------- */
+
+/* A small file system of our own where we may mount one; else a bound on the size of the nodes'
+ * files, which is the same to a process that writes (EFBIG for ENOSPC). */
+static bool mounted;
+
+static bool mount_small(const fleet *f)
+{
+    if (getenv("CLUSTER_NO_MOUNT") != NULL) {
+        return false;
+    }
+    return mount("tmpfs", f->store, "tmpfs", 0, "size=8m,mode=0755") == 0;
+}
+
+static void bound_files(const fleet *f, rlim_t bytes)
+{
+    for (int i = 0; i < 2; i++) {
+        struct rlimit now;
+        assert_int_equal(prlimit(f->nodes[i].pid, RLIMIT_FSIZE, NULL, &now), 0);
+        now.rlim_cur = bytes < now.rlim_max ? bytes : now.rlim_max;
+        assert_int_equal(prlimit(f->nodes[i].pid, RLIMIT_FSIZE, &now, NULL), 0);
+    }
+}
+
+static void fill_up(const fleet *f, const char *path)
+{
+    if (!mounted) {
+        struct stat status;
+        char log[200];
+        (void)snprintf(log, sizeof log, "%s-wal", f->database);
+        assert_int_equal(stat(log, &status), 0);
+        /* The nodes' log of runs is the smaller file and must go on growing. */
+        bound_files(f, (rlim_t)status.st_size);
+        return;
+    }
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    char block[4096];
+    memset(block, 'x', sizeof block);
+    while (write(fd, block, sizeof block) > 0) {
+        /* to the last block */
+    }
+    assert_int_equal(errno, ENOSPC);
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_full_file_system_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    char filler[120];
+    (void)snprintf(filler, sizeof filler, "%s/filler", f->store);
+    mounted = mount_small(f);
+    printf("%s\n", mounted ? "a tmpfs of 8 MiB" : "no mount allowed: RLIMIT_FSIZE");
+    begin(f, &t);
+    t.broken_ms = fleet_now_ms();
+    fill_up(f, filler);
+    endure(f, &t, mounted ? JOBSCHED_EFULL : 0);
+    t.cured_ms = fleet_now_ms();
+    if (mounted) {
+        assert_int_equal(unlink(filler), 0);
+    } else {
+        bound_files(f, RLIM_INFINITY);
+    }
+    recover(f, &t);
+}
+
+static int teardown(void **state)
+{
+    fleet *f = *state;
+    (void)chmod(f->store, 0755);
+    if (mounted) {
+        (void)umount2(f->store, MNT_DETACH);
+        mounted = false;
+    }
+    return fleet_teardown(state);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_locked_store_is_waited_for, fleet_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forbidden_store_is_waited_for, fleet_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_read_only_store_is_refused, fleet_setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_file_system_is_waited_for, fleet_setup, teardown),
+    };
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+}
