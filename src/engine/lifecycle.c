@@ -261,8 +261,8 @@ void jsi_scheduler_empty(jobsched *s)
 {
     drop_stops(s);
     drop_runs(s);
+    drop_jobs(s); /* with what they wait for; then what outlives its job's registration */
     drop_asks(s);
-    drop_jobs(s);
 }
 
 int jobsched_close(jobsched *scheduler)
