@@ -88,10 +88,10 @@ static jobsched_schedule *hourly, *minutely;
 /* The days around a transition, each quarter of an hour: one occurrence per day. */
 static void check_days(const char *name, const struct walker_zone *zone, int64_t transition)
 {
-    int64_t first_day = jsi_floor_div(transition, 86400) - 3;
+    int64_t first_day = jsi_floor_div(transition, 86400) - 2;
     for (int quarter = 0; quarter < 96; quarter++) {
         int64_t at = reached(zone, first_day * 86400 + quarter * 900);
-        for (int64_t day = first_day + 1; day < first_day + 7; day++) {
+        for (int64_t day = first_day + 1; day < first_day + 5; day++) {
             int64_t wanted = reached(zone, day * 86400 + quarter * 900);
             if (wanted == INT64_MIN) {
                 continue;
@@ -174,14 +174,28 @@ static void check_zone(const char *name, const struct jsi_zone *zone)
     jobsched_schedule_free(minutely);
 }
 
+/* Many names are links to one file. */
+static bool seen_before(const struct stat *status)
+{
+    static ino_t seen[2048];
+    static size_t count;
+    for (size_t i = 0; i < count; i++) {
+        if (seen[i] == status->st_ino) {
+            return true;
+        }
+    }
+    assert_in_range(count, 0, 2047);
+    seen[count++] = status->st_ino;
+    return false;
+}
+
 static int visit_zone(const char *path, const struct stat *status, int kind, struct FTW *walk)
 {
-    (void)status;
     (void)walk;
     const char *name = path + strlen(SYSTEM_DIRECTORY) + 1;
     const struct jsi_zone *zone = NULL;
     if (kind == FTW_F && strchr(name, '.') == NULL && strncmp(name, "right/", 6) != 0 &&
-        strncmp(name, "posix/", 6) != 0 && strcmp(name, "UTC") != 0 &&
+        strncmp(name, "posix/", 6) != 0 && strcmp(name, "UTC") != 0 && !seen_before(status) &&
         jsi_zone_cache_find(cache, name, &zone) == JSI_ZONE_OK) {
         zones_seen++;
         check_zone(name, zone);

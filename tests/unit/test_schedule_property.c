@@ -155,9 +155,11 @@ static void test_never_is_known_exactly(void **state)
         static const char *const years[] = {"2025",      "2023-2027", "2100",
                                             "2096-2103", "2024/4",    "*"};
         char text[128];
-        (void)snprintf(text, sizeof text, "0 0 0 %s %s %s %s", days[walker_random(&random) % 8],
-                       months[walker_random(&random) % 5], weekdays[walker_random(&random) % 6],
-                       years[walker_random(&random) % 6]);
+        const char *day = days[walker_random(&random) % 8];
+        const char *month = months[walker_random(&random) % 5];
+        const char *weekday = weekdays[walker_random(&random) % 6];
+        const char *year = years[walker_random(&random) % 6];
+        (void)snprintf(text, sizeof text, "0 0 0 %s %s %s %s", day, month, weekday, year);
         struct walker walker;
         int64_t first;
         walker_init(&walker, text);

@@ -70,6 +70,7 @@ static bool item_holds(int field, const char *text, int wanted)
     const char *at = text;
     int low = lows[field];
     int high = highs[field];
+    bool ranged = false;
     if (*at == '*') {
         at++;
     } else {
@@ -77,11 +78,13 @@ static bool item_holds(int field, const char *text, int wanted)
         high = low;
         if (*at == '-') {
             at++;
+            ranged = true;
             high = number_at(field, &at);
         } else if (*at == '/') {
             high = highs[field];
         }
-        if (field == 5 && low == 7 && !(high == 7 && strchr(text, '/') == NULL)) {
+        /* A leading 7 is 0; only "7" and "7-7" are Sunday alone. */
+        if (field == 5 && low == 7 && !(high == 7 && (ranged || *at == '\0'))) {
             low = 0;
         }
     }
@@ -342,8 +345,8 @@ static void value_text(uint64_t *state, int field, char *out, size_t size)
     } else if (field == 5 && between(state, 0, 2) == 0) {
         (void)snprintf(out, size, "%s", day_names[between(state, 0, 6)]);
     } else {
-        (void)snprintf(out, size, "%0*d", between(state, 0, 5) == 0 ? 2 : 1,
-                       between(state, low, high));
+        int width = between(state, 0, 5) == 0 ? 2 : 1;
+        (void)snprintf(out, size, "%0*d", width, between(state, low, high));
     }
 }
 
