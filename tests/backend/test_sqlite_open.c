@@ -255,6 +255,60 @@ static void test_missing_permission_is_denied_access(void **state)
     cf_equal(chmod(directory, 0755), 0);
 }
 
+static void expect_claim(struct cf_node *node, const struct cf_job *job, int code)
+{
+    jobsched_claim claim = cf_at(job, 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), code);
+}
+
+/* G8: a permission that is taken away while running denies access; it does not look as if the
+ * data were lost, and given back, the same node goes on. */
+static void test_permission_taken_away_is_denied_access(void **state)
+{
+    struct cf_world *world = *state;
+    char directory[SQLITE_PATH_BYTES];
+    sqlite_name(directory, ".d");
+    cf_equal(mkdir(directory, 0777), 0);
+    cf_equal(chmod(directory, 0777), 0); /* whatever the umask */
+    (void)snprintf(sqlite_path, sizeof sqlite_path, "%.240s/x.db", directory);
+    (void)snprintf(world->url, sizeof world->url, "sqlite:%s", sqlite_path);
+    int to_child[2], to_parent[2];
+    cf_equal(pipe(to_child), 0);
+    cf_equal(pipe(to_parent), 0);
+    pid_t child = cf_fork(world);
+    if (child == 0) {
+        char byte;
+        if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)) {
+            _exit(3);
+        }
+        struct cf_node *node = cf_open(world, "node");
+        struct cf_job job = cf_job(node, "job", 1);
+        cf_equal(write(to_parent[1], "x", 1), 1);
+        cf_equal(read(to_child[0], &byte, 1), 1);
+        expect_claim(node, &job, JOBSCHED_EACCESS);
+        expect_claim(node, &job, JOBSCHED_EACCESS);
+        cf_equal(write(to_parent[1], "x", 1), 1);
+        cf_equal(read(to_child[0], &byte, 1), 1);
+        expect_claim(node, &job, JOBSCHED_OK);
+        cf_close(world, node);
+        _exit(0);
+    }
+    (void)close(to_parent[1]);
+    char byte;
+    ssize_t first = read(to_parent[0], &byte, 1);
+    (void)chmod(directory, 0);
+    (void)!write(to_child[1], "x", 1);
+    ssize_t second = read(to_parent[0], &byte, 1);
+    (void)chmod(directory, 0777);
+    (void)!write(to_child[1], "x", 1);
+    cf_equal(cf_wait(world, child), 0);
+    cf_equal(first + second, 2);
+    (void)close(to_parent[0]);
+    (void)close(to_child[0]);
+    (void)close(to_child[1]);
+}
+
 /* Whoever may write the database may lock, and nobody else. G13: no descriptor of the store
  * leaks into programs that the application starts. */
 static void test_files_are_private_to_whom_they_should_be(void **state)
@@ -321,6 +375,7 @@ int main(void)
         TEST(test_foreign_database_is_refused),
         TEST(test_damaged_file_is_data_lost),
         TEST(test_missing_permission_is_denied_access),
+        TEST(test_permission_taken_away_is_denied_access),
         TEST(test_files_are_private_to_whom_they_should_be),
         TEST(test_migration_under_us_is_noticed),
     };

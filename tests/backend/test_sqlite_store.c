@@ -155,6 +155,38 @@ static void test_failing_disk_is_unknown_then_found_out(void **state)
     }
 }
 
+/* G11: a call grants no more runs than it asks for; what is left over is changed in nothing. A
+ * run that is granted again counts, a skipped range does not. */
+static void test_grants_stop_at_what_was_asked_for(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    static const char *const names[] = {"a", "b", "c", "d", "e"};
+    struct cf_job jobs[5];
+    jobsched_claim claims[5];
+    for (int i = 0; i < 5; i++) {
+        jobs[i] = cf_job(node, names[i], 1);
+        claims[i] = i == 1 ? cf_range(&jobs[i], 1, 1, JOBSCHED_OUTCOME_SKIPPED_MISFIRE)
+                           : cf_at(&jobs[i], 1);
+    }
+    static const int expected[2][5] = {
+        {JOBSCHED_ANSWER_GRANTED, JOBSCHED_ANSWER_GRANTED, JOBSCHED_ANSWER_GRANTED,
+         JOBSCHED_ANSWER_FULL, JOBSCHED_ANSWER_FULL},
+        {JOBSCHED_ANSWER_GRANTED, JOBSCHED_ANSWER_DONE, JOBSCHED_ANSWER_GRANTED,
+         JOBSCHED_ANSWER_FULL, JOBSCHED_ANSWER_FULL},
+    };
+    for (int round = 0; round < 2; round++) {
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        call.grants_max = 2;
+        cf_ok(node->driver->claim(node->backend, &call, claims, 5));
+        for (int i = 0; i < 5; i++) {
+            cf_equal(claims[i].answer, expected[round][i]);
+            cf_equal(claims[i].mark_ms, jobs[i].mark_ms + (i < 3));
+        }
+    }
+    cf_equal(sqlite_ask("SELECT count(*) FROM run"), 3);
+    (void)cf_grant(node, &jobs[4], 1);
+}
+
 /* Somebody sits on the write lock: each call fails within its own time, nothing is changed, and
  * readers are not held up. */
 static void test_lock_of_another_process_is_bounded(void **state)
@@ -464,6 +496,7 @@ int main(void)
         SHIM(test_full_disk_in_other_calls),
         SHIM(test_full_disk_at_creation),
         SHIM(test_failing_disk_is_unknown_then_found_out),
+        TEST(test_grants_stop_at_what_was_asked_for),
         TEST(test_lock_of_another_process_is_bounded),
         TEST(test_removed_store_is_noticed),
         TEST(test_replaced_store_is_joined),
