@@ -250,8 +250,10 @@ typedef struct jobsched_schedule_options {
     int32_t reserved;
 } jobsched_schedule_options;
 
-/* Parses cron text (5, 6 or 7 fields, macros), "@every D [from I]" or "@at I";
- * docs/schedules.md has the whole language. The text is copied. A schedule that
+/* Parses cron text (5, 6 or 7 fields, macros), "@every D [from I]", "@at I" or "@after D"
+ * (D after the end of the last run, wherever it was: as there are no occurrences without
+ * runs, jobsched_schedule_next() then takes its argument for that end, and the backward
+ * questions have no answer); docs/schedules.md has the whole language. The text is copied. A schedule that
  * is well-formed but can never match is accepted here: see
  * jobsched_schedule_is_never().
  * EPARSE  jobsched_last_error() has reason, field, position and allowed range. */

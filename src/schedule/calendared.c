@@ -141,10 +141,30 @@ static int64_t effective(const struct jobsched_schedule *schedule, int64_t raw,
     }
 }
 
+/* A delay that ends while excluded is waited out again, or until it is included. */
+static int64_t after_next(const struct jobsched_schedule *schedule, int64_t after)
+{
+    struct exclusion exclusion;
+    int64_t at = jsi_parsed_raw_next(schedule, after);
+    for (int step = 0; step < SEARCH_STEPS && at != JSI_NO_TIME; step++) {
+        if (is_included(schedule, at, local_in(schedule->zone, at), &exclusion)) {
+            return at;
+        }
+        if (schedule->calendar_policy != JOBSCHED_CALENDAR_SKIP) {
+            return next_included(schedule, at, exclusion, JSI_LOCAL_MAX);
+        }
+        at = jsi_parsed_raw_next(schedule, at);
+    }
+    return JSI_NO_TIME;
+}
+
 int64_t jsi_calendars_next(const struct jobsched_schedule *schedule, int64_t after)
 {
     struct exclusion exclusion;
     int64_t from = after;
+    if (schedule->kind == JSI_KIND_AFTER) {
+        return after_next(schedule, after);
+    }
     if (schedule->calendar_policy != JOBSCHED_CALENDAR_SKIP && after < JSI_LOCAL_MAX) {
         /* One that lies behind may have been moved to what lies ahead. */
         int64_t raw = jsi_parsed_raw_previous(schedule, after + 1);

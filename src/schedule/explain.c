@@ -138,21 +138,20 @@ static void write_span(struct jsi_writer *writer, int64_t seconds)
         int64_t seconds;
     } units[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}};
     bool first = true;
-    jsi_write(writer, "every");
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         int64_t count = seconds / units[i].seconds;
         seconds -= count * units[i].seconds;
-        if (count == 1 && first && seconds == 0) {
-            jsi_write(writer, " %s", units[i].name);
-        } else if (count > 0) {
-            jsi_write(writer, " %lld %s%s", (long long)count, units[i].name, count > 1 ? "s" : "");
+        if (count > 0) {
+            jsi_write(writer, "%s%lld %s%s", first ? "" : " ", (long long)count, units[i].name,
+                      count > 1 ? "s" : "");
+            first = false;
         }
-        first = first && count == 0;
     }
 }
 
 static void write_every(struct jsi_writer *writer, const struct jobsched_schedule *schedule)
 {
+    jsi_write(writer, "every ");
     write_span(writer, schedule->step);
     jsi_write(writer, " of elapsed time, counted from ");
     jsi_write_local(writer, schedule->anchor.utc);
@@ -180,11 +179,15 @@ size_t jobsched_schedule_explain(const jobsched_schedule *schedule, char *out_te
     case JSI_KIND_EVERY:
         write_every(&writer, schedule);
         break;
+    case JSI_KIND_AFTER:
+        write_span(&writer, schedule->step);
+        jsi_write(&writer, " after the end of the run before");
+        break;
     case JSI_KIND_AT:
         write_at_instant(&writer, schedule);
         break;
     }
-    if (schedule->kind != JSI_KIND_EVERY) {
+    if (schedule->kind == JSI_KIND_CRON || schedule->kind == JSI_KIND_AT) {
         jsi_write(&writer, ", %s", schedule->zone->name);
     }
     if (schedule->never) {

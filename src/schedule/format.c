@@ -234,6 +234,10 @@ size_t jobsched_schedule_format(const jobsched_schedule *schedule, char *out_tex
     case JSI_KIND_EVERY:
         write_every(&writer, schedule);
         break;
+    case JSI_KIND_AFTER:
+        jsi_write(&writer, "@after ");
+        write_duration(&writer, schedule->step);
+        break;
     case JSI_KIND_AT:
         jsi_write(&writer, "@at ");
         jsi_write_local(&writer, schedule->anchor.utc);

@@ -6,7 +6,7 @@
 #include "schedule/cron.h"
 #include "schedule/instant.h"
 
-enum jsi_schedule_kind { JSI_KIND_CRON, JSI_KIND_EVERY, JSI_KIND_AT };
+enum jsi_schedule_kind { JSI_KIND_CRON, JSI_KIND_EVERY, JSI_KIND_AT, JSI_KIND_AFTER };
 
 /* Immutable after parsing. */
 struct jobsched_schedule {
@@ -14,7 +14,7 @@ struct jobsched_schedule {
     enum jsi_schedule_kind kind;
     bool never;                /* no occurrence at all */
     struct jsi_cron cron;      /* CRON */
-    int64_t step;              /* EVERY: seconds */
+    int64_t step;              /* EVERY, AFTER: seconds */
     struct jsi_instant anchor; /* EVERY: a point of the grid; AT: the instant */
     const struct jsi_zone *zone;
     int calendar_policy; /* enum jobsched_calendar_policy */

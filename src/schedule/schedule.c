@@ -44,6 +44,13 @@ static bool at_exists(const struct jobsched_schedule *schedule)
     return schedule->anchor.utc >= JSI_LOCAL_MIN && schedule->anchor.utc <= JSI_LOCAL_MAX;
 }
 
+/* Counted from the given instant, which is taken for the end of the last run. */
+static int64_t after_next(const struct jobsched_schedule *schedule, int64_t after)
+{
+    int64_t from = after < JSI_LOCAL_MIN ? JSI_LOCAL_MIN : after;
+    return from > JSI_LOCAL_MAX - schedule->step ? JSI_NO_TIME : from + schedule->step;
+}
+
 int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t after)
 {
     switch (schedule->kind) {
@@ -51,6 +58,8 @@ int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t af
         return jsi_cron_next(&schedule->cron, schedule->zone, after);
     case JSI_KIND_EVERY:
         return every_next(schedule, after);
+    case JSI_KIND_AFTER:
+        return after_next(schedule, after);
     case JSI_KIND_AT:
         break;
     }
@@ -64,6 +73,8 @@ int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_
         return jsi_cron_previous(&schedule->cron, schedule->zone, before);
     case JSI_KIND_EVERY:
         return every_previous(schedule, before);
+    case JSI_KIND_AFTER:
+        return JSI_NO_TIME_PAST; /* it depends on runs, not on the calendar */
     case JSI_KIND_AT:
         break;
     }
@@ -94,7 +105,10 @@ int64_t jobsched_schedule_next(const jobsched_schedule *schedule, int64_t after_
     if (schedule == NULL) {
         return JOBSCHED_NONE;
     }
-    int64_t next = jsi_parsed_next(schedule, floor_second(after_ms));
+    /* A delay is rounded up, so that it is never shorter than what was asked for. */
+    int64_t after =
+        schedule->kind == JSI_KIND_AFTER ? ceiling_second(after_ms) : floor_second(after_ms);
+    int64_t next = jsi_parsed_next(schedule, after);
     JSI_ASSERT(next == JSI_NO_TIME || next > floor_second(after_ms));
     return next == JSI_NO_TIME ? JOBSCHED_NONE : next * 1000;
 }
@@ -111,7 +125,7 @@ int64_t jobsched_schedule_previous(const jobsched_schedule *schedule, int64_t be
 
 int jobsched_schedule_matches(const jobsched_schedule *schedule, int64_t at_ms)
 {
-    if (schedule == NULL || at_ms % 1000 != 0) {
+    if (schedule == NULL || at_ms % 1000 != 0 || schedule->kind == JSI_KIND_AFTER) {
         return 0;
     }
     return jsi_parsed_next(schedule, at_ms / 1000 - 1) == at_ms / 1000;
@@ -151,6 +165,11 @@ int64_t jobsched_schedule_uncertain_after(const jobsched_schedule *schedule)
     return after > JSI_LOCAL_MAX ? JOBSCHED_NONE : after * 1000;
 }
 
+int64_t jsi_schedule_delay_ms(const jobsched_schedule *schedule)
+{
+    return schedule->kind == JSI_KIND_AFTER ? schedule->step * 1000 : 0;
+}
+
 const char *jsi_schedule_text(const jobsched_schedule *schedule)
 {
     return schedule->text;
@@ -180,7 +199,7 @@ int64_t jsi_schedule_count(const jobsched_schedule *schedule, int64_t after_ms, 
     int64_t upto = floor_second(upto_ms);
     int64_t last = 0;
     int64_t count = 0;
-    if (limit <= 0 || upto <= after) {
+    if (limit <= 0 || upto <= after || schedule->kind == JSI_KIND_AFTER) {
         return 0;
     }
     if (schedule->kind == JSI_KIND_EVERY && schedule->calendar_count == 0) {

@@ -17,6 +17,12 @@ int jsi_schedule_parse(const char *text, const jobsched_schedule_options *option
 int64_t jsi_schedule_count(const jobsched_schedule *schedule, int64_t after_ms, int64_t upto_ms,
                            int64_t limit, int64_t *out_last_ms);
 
+/* The delay of "@after D", else 0. Such a schedule has no occurrences of its own: it is due
+ * that long after the last run ended, anywhere in the cluster, which the fence remembers;
+ * jobsched_schedule_next(schedule, end) tells when. previous() has no answer, matches()
+ * is always 0, and nothing is counted. */
+int64_t jsi_schedule_delay_ms(const jobsched_schedule *schedule);
+
 /* The text as it was given to jobsched_schedule_parse(). */
 const char *jsi_schedule_text(const jobsched_schedule *schedule);
 

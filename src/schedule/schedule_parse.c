@@ -236,6 +236,16 @@ static int parse_every(struct parse *parse, size_t at)
     return code == JOBSCHED_OK ? expect_end(parse, end) : code;
 }
 
+static int parse_after(struct parse *parse, size_t at)
+{
+    size_t begin;
+    size_t end;
+    parse->schedule->kind = JSI_KIND_AFTER;
+    next_word(parse, at, &begin, &end);
+    int code = jsi_duration_seconds(&parse->source, begin, end, &parse->schedule->step);
+    return code == JOBSCHED_OK ? expect_end(parse, end) : code;
+}
+
 static int parse_at(struct parse *parse, size_t at)
 {
     size_t begin;
@@ -253,6 +263,9 @@ static int parse_macro(struct parse *parse)
     size_t end = jsi_skip_word(source, begin, parse->end);
     if (jsi_is_word(source, begin, end, "@every")) {
         return parse_every(parse, end);
+    }
+    if (jsi_is_word(source, begin, end, "@after")) {
+        return parse_after(parse, end);
     }
     if (jsi_is_word(source, begin, end, "@at")) {
         return parse_at(parse, end);

@@ -159,102 +159,97 @@ static void test_bad_rules_tell_where(void **state)
     assert_int_equal(jobsched_last_error()->reason, JOBSCHED_SYNTAX_ZONE);
 }
 
+static const struct {
+    const char *schedule, *rules;
+    int policy;
+    int after[3]; /* day, hour, minute */
+    int first[3], second[3];
+    uint32_t flags; /* of the first */
+} moves[] = {
+    /* Friday 1, Saturday 2, Sunday 3, Monday 4. */
+    {"0 3 * * *", "exclude SAT,SUN", JOBSCHED_CALENDAR_SKIP, {1, 3, 0}, {4, 3, 0}, {5, 3, 0}, 0},
+    {"0 3 * * SAT",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_NEXT,
+     {1, 3, 0},
+     {4, 0, 0},
+     {11, 0, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"0 3 * * SAT",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_NEXT_DAY,
+     {1, 3, 0},
+     {4, 3, 0},
+     {11, 3, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"0 3 * * SAT",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_PREVIOUS_DAY,
+     {1, 2, 0},
+     {1, 3, 0},
+     {8, 3, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    /* Both days of a weekend stand for one run on Friday. */
+    {"0 3 * * SAT,SUN",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_PREVIOUS_DAY,
+     {1, 2, 0},
+     {1, 3, 0},
+     {8, 3, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"0 3 * * *",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_PREVIOUS_DAY,
+     {1, 2, 0},
+     {1, 3, 0},
+     {4, 3, 0},
+     0},
+    {"0 3 * * *",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_NEXT,
+     {1, 3, 0},
+     {4, 0, 0},
+     {4, 3, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"0 3 * * *",
+     "exclude 02:00..05:30",
+     JOBSCHED_CALENDAR_NEXT,
+     {1, 0, 0},
+     {1, 5, 30},
+     {2, 5, 30},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"*/20 * * * *",
+     "exclude 02:10..03:50",
+     JOBSCHED_CALENDAR_NEXT,
+     {1, 2, 0},
+     {1, 3, 50},
+     {1, 4, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+    {"@every 1d from 2027-01-01T12:00:00Z",
+     "exclude 2027-01-02..2027-01-30",
+     JOBSCHED_CALENDAR_SKIP,
+     {1, 12, 0},
+     {31, 12, 0},
+     {32, 12, 0},
+     0},
+    {"@at 2027-01-02T10:00:00Z",
+     "exclude SAT,SUN",
+     JOBSCHED_CALENDAR_NEXT_DAY,
+     {1, 0, 0},
+     {4, 10, 0},
+     {0, 0, 0},
+     JOBSCHED_OCCURRENCE_MOVED},
+};
+
 static void test_policies_move_excluded_occurrences(void **state)
 {
     (void)state;
-    static const struct {
-        const char *schedule, *rules;
-        int policy;
-        int after[3]; /* day, hour, minute */
-        int first[3], second[3];
-        uint32_t flags; /* of the first */
-    } rows[] = {
-        /* Friday 1, Saturday 2, Sunday 3, Monday 4. */
-        {"0 3 * * *",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_SKIP,
-         {1, 3, 0},
-         {4, 3, 0},
-         {5, 3, 0},
-         0},
-        {"0 3 * * SAT",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_NEXT,
-         {1, 3, 0},
-         {4, 0, 0},
-         {11, 0, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"0 3 * * SAT",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_NEXT_DAY,
-         {1, 3, 0},
-         {4, 3, 0},
-         {11, 3, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"0 3 * * SAT",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_PREVIOUS_DAY,
-         {1, 2, 0},
-         {1, 3, 0},
-         {8, 3, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        /* Both days of a weekend stand for one run on Friday. */
-        {"0 3 * * SAT,SUN",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_PREVIOUS_DAY,
-         {1, 2, 0},
-         {1, 3, 0},
-         {8, 3, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"0 3 * * *",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_PREVIOUS_DAY,
-         {1, 2, 0},
-         {1, 3, 0},
-         {4, 3, 0},
-         0},
-        {"0 3 * * *",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_NEXT,
-         {1, 3, 0},
-         {4, 0, 0},
-         {4, 3, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"0 3 * * *",
-         "exclude 02:00..05:30",
-         JOBSCHED_CALENDAR_NEXT,
-         {1, 0, 0},
-         {1, 5, 30},
-         {2, 5, 30},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"*/20 * * * *",
-         "exclude 02:10..03:50",
-         JOBSCHED_CALENDAR_NEXT,
-         {1, 2, 0},
-         {1, 3, 50},
-         {1, 4, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-        {"@every 1d from 2027-01-01T12:00:00Z",
-         "exclude 2027-01-02..2027-01-30",
-         JOBSCHED_CALENDAR_SKIP,
-         {1, 12, 0},
-         {31, 12, 0},
-         {32, 12, 0},
-         0},
-        {"@at 2027-01-02T10:00:00Z",
-         "exclude SAT,SUN",
-         JOBSCHED_CALENDAR_NEXT_DAY,
-         {1, 0, 0},
-         {4, 10, 0},
-         {0, 0, 0},
-         JOBSCHED_OCCURRENCE_MOVED},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
         jobsched_schedule *schedule =
-            schedule_of(rows[i].schedule, NULL, rows[i].rules, NULL, rows[i].policy);
-        const int *after = rows[i].after;
-        const int *first = rows[i].first;
-        const int *second = rows[i].second;
+            schedule_of(moves[i].schedule, NULL, moves[i].rules, NULL, moves[i].policy);
+        const int *after = moves[i].after;
+        const int *first = moves[i].first;
+        const int *second = moves[i].second;
         int64_t wanted = on(first[0], first[1], first[2]);
         int64_t then = second[0] == 0 ? JOBSCHED_NONE : on(second[0], second[1], second[2]);
         int64_t got = jobsched_schedule_next(schedule, on(after[0], after[1], after[2]));
@@ -264,7 +259,7 @@ static void test_policies_move_excluded_occurrences(void **state)
             jobsched_schedule_previous(schedule, got + 1000) != got ||
             (then != JOBSCHED_NONE && jobsched_schedule_previous(schedule, then) != got) ||
             jobsched_schedule_occurrence(schedule, got, &occurrence) != JOBSCHED_OK ||
-            occurrence.flags != rows[i].flags) {
+            occurrence.flags != moves[i].flags) {
             fail_msg("row %zu: got %lld wanted %lld, then %lld wanted %lld, flags %u", i,
                      (long long)got, (long long)wanted,
                      (long long)jobsched_schedule_next(schedule, got), (long long)then,
@@ -293,6 +288,19 @@ static void test_the_nominal_time_is_tested(void **state)
         schedule_of("30 2 * * *", "America/New_York", "exclude 07:00..07:01", "Etc/UTC", 0);
     assert_int_equal(jobsched_schedule_matches(elsewhere, INT64_C(1710054000000)), 0);
     jobsched_schedule_free(elsewhere);
+}
+
+static void test_a_delay_is_waited_out_again_or_until_included(void **state)
+{
+    (void)state;
+    jobsched_schedule *again = schedule_of("@after 7h", NULL, "exclude SAT,SUN", NULL, 0);
+    jobsched_schedule *until =
+        schedule_of("@after 7h", NULL, "exclude SAT,SUN", NULL, JOBSCHED_CALENDAR_NEXT);
+    assert_true(jobsched_schedule_next(again, on(1, 8, 0)) == on(1, 15, 0));
+    assert_true(jobsched_schedule_next(again, on(1, 20, 0)) == on(4, 4, 0));
+    assert_true(jobsched_schedule_next(until, on(1, 20, 0)) == on(4, 0, 0));
+    jobsched_schedule_free(again);
+    jobsched_schedule_free(until);
 }
 
 static void test_no_search_is_long(void **state)
@@ -449,6 +457,7 @@ int main(void)
         cmocka_unit_test(test_bad_rules_tell_where),
         cmocka_unit_test(test_policies_move_excluded_occurrences),
         cmocka_unit_test(test_the_nominal_time_is_tested),
+        cmocka_unit_test(test_a_delay_is_waited_out_again_or_until_included),
         cmocka_unit_test(test_no_search_is_long),
         cmocka_unit_test(test_random_calendars_equal_the_policy_by_hand),
         cmocka_unit_test(test_bad_options_are_refused),

@@ -340,6 +340,25 @@ static void test_durations_of_settings(void **state)
     }
 }
 
+static void test_a_delay_counts_from_the_end_of_a_run(void **state)
+{
+    (void)state;
+    jobsched_schedule *schedule = parse("@after 10m");
+    check_i64(jsi_schedule_delay_ms(schedule), 600000);
+    check_i64(jobsched_schedule_next(schedule, 1700000000000), 1700000600000);
+    check_i64(jobsched_schedule_next(schedule, 1700000000001), 1700000601000); /* never shorter */
+    check_i64(jobsched_schedule_next(schedule, INT64_MAX), JOBSCHED_NONE);
+    check_i64(jobsched_schedule_previous(schedule, 1700000000000), JOBSCHED_NONE);
+    assert_int_equal(jobsched_schedule_matches(schedule, 1700000600000), 0);
+    assert_int_equal(jobsched_schedule_is_never(schedule), 0);
+    int64_t last = -1;
+    check_i64(jsi_schedule_count(schedule, 0, INT64_MAX, 100, &last), 0);
+    jobsched_schedule_free(schedule);
+    schedule = parse("@every 10m");
+    check_i64(jsi_schedule_delay_ms(schedule), 0);
+    jobsched_schedule_free(schedule);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_hash_follows_the_published_formula),
         cmocka_unit_test(test_count_equals_counting),
         cmocka_unit_test(test_durations_of_settings),
+        cmocka_unit_test(test_a_delay_counts_from_the_end_of_a_run),
     };
     int failures = cmocka_run_group_tests_name("schedules", tests, NULL, NULL);
     return failures != 0 ? 1 : 0;
