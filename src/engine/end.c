@@ -26,19 +26,11 @@ static int64_t backoff_ms(const jobsched_job_spec *spec, uint32_t attempt)
     return span_ms < spec->backoff_max_ms ? span_ms : spec->backoff_max_ms;
 }
 
-/* A moving average over about eight runs: what the claim window is sized by. */
-static void note_duration_locked(jobsched *s, const jobsched_run *run)
-{
-    double ms = (double)(jsi_mono(s) - run->granted_at_mono_ms);
-    s->average_run_ms += (ms - s->average_run_ms) / 8;
-}
-
 static void end_locked(jobsched *s, jobsched_run *run, int result, int stop_reason)
 {
     run->outcome = outcome_of(result, stop_reason);
     run->code = result;
     run->state = JSI_RUN_ENDED;
-    note_duration_locked(s, run);
     if (jsi_link_is_listed(&run->stop_link)) {
         jsi_list_remove(&run->stop_link);
         run->references--; /* never the last: the caller holds one */
@@ -53,6 +45,7 @@ void jsi_run_result_locked(jobsched *s, jobsched_run *run, int result)
     int stop_reason = jobsched_run_should_stop(run);
     uint32_t attempt = atomic_load(&run->attempt);
     s->executing--;
+    jsi_room_learn_locked(s, run);
     if (run->orphan) {
         run->state = JSI_RUN_ENDED; /* closed: there is no ledger to write to any more */
         return;

@@ -21,14 +21,6 @@ static jobsched_claim question(const jsi_ask *ask)
                             .recover_limit = job->spec.recover_limit};
 }
 
-/* How many asks to send for so much room. More than there is room for: occurrences that other
- * nodes have fired are settled on the way, and the call's grants_max keeps the rest. */
-static size_t reach_locked(const jobsched *s, uint64_t capacity)
-{
-    uint64_t reach = capacity * s->ask_factor;
-    return reach < JOBSCHED_BATCH_MAX ? (size_t)reach : JOBSCHED_BATCH_MAX;
-}
-
 /* Makes the runs that may be granted before the claim is sent: a grant must never be lost for
  * want of memory. Returns how many there are. */
 static size_t make_runs_locked(jobsched *s, uint64_t wanted)
@@ -53,26 +45,54 @@ static void decide_again_locked(const jobsched *s, jsi_ask *ask, int64_t now_ms)
     }
 }
 
+/* How many asks for runs to send, and how many of them may be granted. More are sent than there is
+ * room for: occurrences that other nodes have fired are settled on the way. */
+static size_t plan_locked(jobsched *s, size_t *out_grants)
+{
+    double room_ms = jsi_room_ms_locked(s);
+    double cost_ms = 0;
+    size_t asks = 0, grants = 0;
+    for (jsi_link *link = s->ready.next; link != &s->ready && asks < JOBSCHED_BATCH_MAX;
+         link = link->next) {
+        const jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
+        if (ask->kind == JOBSCHED_CLAIM_SKIP) {
+            continue;
+        }
+        double with_ms = cost_ms + jsi_cost_ms(s, ask->job);
+        /* How many fit, if those that are granted cost what all cost on average. */
+        double fit = room_ms * (double)(asks + 1) / with_ms;
+        if (fit < 1 || (double)(asks + 1) > fit * (double)s->ask_factor) {
+            break;
+        }
+        cost_ms = with_ms;
+        asks++;
+        grants = (double)asks < fit ? asks : (size_t)fit;
+    }
+    *out_grants = grants;
+    return asks;
+}
+
 /* Fills the batch with what is to be asked. Closing a range needs no worker. */
 static size_t gather_locked(jobsched *s, size_t *out_run_count)
 {
     int64_t now_ms = jsi_now_locked(s);
-    uint64_t capacity = jsi_capacity_locked(s);
-    size_t reach = reach_locked(s, capacity);
+    if (s->state != JSI_STARTED) {
+        return 0;
+    }
+    for (jsi_link *link = s->ready.next; link != &s->ready; link = link->next) {
+        decide_again_locked(s, JSI_CONTAINER(link, jsi_ask, link), now_ms);
+    }
+    size_t grants;
+    size_t reach = plan_locked(s, &grants);
+    *out_run_count = make_runs_locked(s, grants);
+    reach = *out_run_count > 0 ? reach : 0;
     size_t asked = 0; /* for runs */
     size_t count = 0;
-    bool made = false;
     jsi_link *link = s->ready.next;
-    while (s->state == JSI_STARTED && link != &s->ready && count < JOBSCHED_BATCH_MAX) {
+    while (link != &s->ready && count < JOBSCHED_BATCH_MAX) {
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         link = link->next;
-        decide_again_locked(s, ask, now_ms);
         bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
-        if (runs && !made) {
-            made = true;
-            *out_run_count = make_runs_locked(s, capacity);
-            reach = *out_run_count > 0 ? reach : 0;
-        }
         if (runs && asked == reach) {
             continue;
         }

@@ -71,6 +71,8 @@ typedef struct jsi_job {
     jsi_ask ask;
     uint32_t references; /* the table, each run, each extra ask, each batch it is in */
     enum jsi_phase phase;
+    double average_run_ms; /* once has_run */
+    bool has_run;
     bool withdrawn;
     bool waits; /* next_ms was refused as held, and is to be asked again */
     uint64_t generation;
@@ -95,7 +97,6 @@ struct jobsched_run {
     jsi_job *job;
     uint64_t token;
     int64_t scheduled_ms;
-    int64_t granted_at_mono_ms;
     int32_t kind;
     uint32_t grant_attempt;
 
@@ -116,7 +117,8 @@ struct jobsched_run {
     int finish_result;
     int code;
     int outcome;
-    uint64_t keep_round; /* the last heartbeat round that asked about it */
+    uint64_t keep_round;       /* the last heartbeat round that asked about it */
+    int64_t called_at_mono_ms; /* the latest attempt; 0: never */
     int64_t timeout_at_mono_ms;
     int64_t retry_at_mono_ms;
     uint64_t progress_done, progress_total;
@@ -304,7 +306,7 @@ void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
 /* One round, if it is time. Returns when to look again. */
 int64_t jsi_keep(jobsched *s);
 
-/* ---- run.c, end.c, call_job.c, work.c ------------------------------------- */
+/* ---- run.c, end.c, call_job.c, work.c, room.c ------------------------------------- */
 
 jobsched_run *jsi_run_new(jobsched *s);               /* one reference, no job yet */
 void jsi_run_release(jobsched *s, jobsched_run *run); /* needs the lock not held */
@@ -343,8 +345,12 @@ void jsi_call_leave(const jobsched *before);
 /* Executes one run of the own workers' queue. Returns false if there was none. */
 bool jsi_work(jobsched *s);
 
-/* How many more runs this node should claim now. */
-uint64_t jsi_capacity_locked(const jobsched *s);
+/* Milliseconds of callbacks that this node should still claim; 0: none. */
+double jsi_room_ms_locked(const jobsched *s);
+/* What a run of the job is expected to take of that. */
+double jsi_cost_ms(const jobsched *s, const jsi_job *job);
+/* An attempt of the run has just ended. */
+void jsi_room_learn_locked(jobsched *s, const jobsched_run *run);
 
 /* ---- observer.c ----------------------------------------------------------- */
 

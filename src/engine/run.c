@@ -52,7 +52,6 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     run->scheduled_ms = claim->granted_ms;
     run->kind = claim->kind;
     run->grant_attempt = claim->attempt;
-    run->granted_at_mono_ms = jsi_mono(s);
     run->state = JSI_RUN_QUEUED;
     run->retry_at_mono_ms = JOBSCHED_NONE;
     run->timeout_at_mono_ms = JOBSCHED_NONE; /* counted from the first call of the callback */

@@ -23,6 +23,7 @@ void jsi_run_execute(jobsched *s, jobsched_run *run)
         return;
     }
     run->state = JSI_RUN_CALLING;
+    run->called_at_mono_ms = jsi_mono(s);
     uint32_t attempt = atomic_fetch_add(&run->attempt, 1) + 1;
     if (attempt == 1 && run->job->spec.timeout_ms > 0) {
         run->timeout_at_mono_ms = jsi_mono(s) + run->job->spec.timeout_ms;
@@ -91,19 +92,4 @@ bool jsi_work(jobsched *s)
         jsi_run_execute(s, run);
     }
     return run != NULL;
-}
-
-/* Free workers, and a window of what they will have got through within JSI_WINDOW_MS, so that
- * short runs do not wait for a round trip each, and long ones are left to other nodes. */
-uint64_t jsi_capacity_locked(const jobsched *s)
-{
-    uint64_t hands = s->executor.submit != NULL && s->executor.capacity > 0 ? s->executor.capacity
-                                                                            : s->settings.workers;
-    double rounds = s->average_run_ms < 1 ? JSI_WINDOW_MS : JSI_WINDOW_MS / s->average_run_ms;
-    uint64_t window = (uint64_t)((double)hands * rounds);
-    if (window > JOBSCHED_BATCH_MAX) {
-        window = JOBSCHED_BATCH_MAX;
-    }
-    uint64_t room = hands + window;
-    return s->executing < room ? room - s->executing : 0;
 }

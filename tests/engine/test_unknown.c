@@ -169,8 +169,9 @@ static void test_lost_grants_beyond_the_room_still_run(void **state)
     }
     (void)world_settle(&world);
     fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNKNOWN, 1, true);
+    world.s->settings.workers = JOBS;
     world_jump(&world, 60000);
-    world.s->settings.workers = 1;
+    world.s->settings.workers = 2;
     world.s->ask_factor = JOBS; /* as after a time in which other nodes fired most */
     assert_equal(jobsched_withdraw(world.s, "h"), 0);
     world_run(&world, 1000);
