@@ -334,6 +334,52 @@ static void claim_treats_items_in_order_and_apart(void **state)
     cf_equal(items[7].mark_ms, b.mark_ms + 1);
 }
 
+/* G11: a node is granted no more runs than it can take now; the rest is neither granted nor
+ * lost, and whatever needs no room is answered all the same. */
+static void claim_grants_no_more_than_fit(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job a = cf_job(node, "a", 0), b = cf_job(node, "b", 0), c = cf_job(node, "c", 6);
+    jobsched_claim running = cf_grant(node, &a, 1);
+    jobsched_claim items[] = {
+        cf_range(&b, 1, 2, JOBSCHED_OUTCOME_SKIPPED_MISFIRE), /* runs nothing */
+        cf_at(&a, 1),                                         /* goes on already, and counts */
+        cf_at(&b, 3),
+        cf_at(&b, 4), /* its holder is told of before the room */
+        cf_at(&c, 1), /* the first for which there is no room */
+        cf_range(&c, 1, 2, JOBSCHED_OUTCOME_SKIPPED_MISFIRE),
+        cf_at(&c, 2),
+        cf_at(&c, 3),
+    };
+    static const int expected[] = {
+        JOBSCHED_ANSWER_GRANTED, JOBSCHED_ANSWER_GRANTED, JOBSCHED_ANSWER_GRANTED,
+        JOBSCHED_ANSWER_HELD,    JOBSCHED_ANSWER_FULL,    JOBSCHED_ANSWER_GRANTED,
+        JOBSCHED_ANSWER_DONE,    JOBSCHED_ANSWER_FULL,
+    };
+    enum { COUNT = sizeof items / sizeof items[0] };
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    call.grants_max = 2;
+    cf_ok(node->driver->claim(node->backend, &call, items, COUNT));
+    for (int i = 0; i < COUNT; i++) {
+        if (items[i].answer != expected[i]) {
+            print_error("item %d\n", i);
+        }
+        cf_answer_at(items[i].answer, expected[i], __FILE__, __LINE__);
+    }
+    cf_equal(items[1].token, running.token);
+    cf_equal(items[4].token, 0);
+    cf_equal(items[4].mark_ms, c.mark_ms);
+    cf_equal(items[7].mark_ms, c.mark_ms + 2);
+    struct cf_row rows[2];
+    cf_equal(cf_rows(node, "c", rows, 2), 1); /* of what had no room there is no row */
+    cf_true(cf_grant(node, &c, 3).token > 0); /* 0 sets no bound */
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    call.grants_max = 1;
+    jobsched_claim again = cf_at(&a, 1);
+    cf_ok(node->driver->claim(node->backend, &call, &again, 1));
+    cf_answer(again, GRANTED);
+}
+
 /* The largest batch: every one granted once, and once only. */
 static void claim_takes_a_thousand_at_once(void **state)
 {
@@ -390,6 +436,7 @@ const struct cf_test cf_claim_tests[] = {
     {"claim_again_by_another_node_is_done", claim_again_by_another_node_is_done,
      JOBSCHED_CAPABILITY_CLUSTER},
     {"claim_treats_items_in_order_and_apart", claim_treats_items_in_order_and_apart, 0},
+    {"claim_grants_no_more_than_fit", claim_grants_no_more_than_fit, 0},
     {"claim_takes_a_thousand_at_once", claim_takes_a_thousand_at_once, 0},
     {NULL, NULL, 0},
 };

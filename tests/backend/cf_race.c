@@ -72,7 +72,8 @@ static size_t note_answers(struct board *board, int64_t k, const jobsched_call *
         } else if (skipped) {
             atomic_fetch_add(&cell->skips, 1);
         } else if (claim->answer == JOBSCHED_ANSWER_HELD ||
-                   claim->answer == JOBSCHED_ANSWER_EARLY) {
+                   claim->answer == JOBSCHED_ANSWER_EARLY ||
+                   claim->answer == JOBSCHED_ANSWER_BUSY) {
             claims[left] = *claim;
             jobs[left++] = jobs[i];
         } else {

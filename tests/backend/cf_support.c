@@ -295,10 +295,18 @@ jobsched_claim cf_range(const struct cf_job *job, int64_t first, int64_t last, i
 
 void cf_ask(struct cf_node *node, jobsched_claim *claim)
 {
-    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
-    cf_ok(node->driver->claim(node->backend, &call, claim, 1));
-    cf_true(call.now_ms > 0);
-    cf_true(claim->answer != JOBSCHED_ANSWER_NONE);
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    for (;;) {
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(node->driver->claim(node->backend, &call, claim, 1));
+        cf_true(call.now_ms > 0);
+        cf_true(claim->answer != JOBSCHED_ANSWER_NONE);
+        if (claim->answer != JOBSCHED_ANSWER_BUSY) {
+            return;
+        }
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
 }
 
 jobsched_claim cf_grant_at(struct cf_node *node, const struct cf_job *job, int64_t k,
@@ -426,7 +434,10 @@ pid_t cf_fork(struct cf_world *world)
     cf_true(child >= 0);
     if (child == 0) {
         in_child = true;
-        memset(world->nodes, 0, sizeof world->nodes); /* the parent's */
+        /* The parent's handles are not to be used, but a leak checker must find them. */
+        static struct cf_node *parents[CF_NODES_MAX];
+        memcpy(parents, world->nodes, sizeof parents);
+        memset(world->nodes, 0, sizeof world->nodes);
         memset(world->children, 0, sizeof world->children);
     } else {
         for (size_t i = 0; i < CF_CHILDREN_MAX; i++) {

@@ -95,7 +95,9 @@ static pid_t start_twin(struct cf_world *world, int *out_end)
         cf_equal(read(done[0], &byte, 1), 0); /* the end of the pipe */
         cf_equal(cf_reap(node, &found, 1), 0);
         cf_equal(cf_reap(node, &found, 1), 0);
-        _exit(atomic_load(&node->notices));
+        int notices = atomic_load(&node->notices);
+        cf_close(world, node);
+        _exit(notices);
     }
     (void)close(ready[1]);
     (void)close(done[0]);
@@ -144,7 +146,9 @@ static void test_own_handles_are_no_twins(void **state)
     pid_t child = cf_fork(world);
     if (child == 0) {
         struct cf_node *node = cf_open(world, "twin");
-        _exit(atomic_load(&node->notices));
+        int notices = atomic_load(&node->notices);
+        cf_close(world, node);
+        _exit(notices);
     }
     cf_equal(cf_wait(world, child), 1);
 }

@@ -290,6 +290,7 @@ int jsi_single_claim(void *backend, jobsched_call *call, jobsched_claim *items, 
             continue;
         }
         code = claim_in_fence(store, fence, &items[i], now_ms, grants_left);
+        code = jsi_single_batch_code(code, i, count);
         items[i].mark_ms = fence->mark_ms;
         grants_left -=
             items[i].answer == JOBSCHED_ANSWER_GRANTED && items[i].token > 0 && grants_left > 0;

@@ -141,7 +141,7 @@ static int announce(void *backend, jobsched_call *call, jobsched_announcement *i
     int code = JOBSCHED_OK;
     int64_t now_ms = lock_and_read_clock(store);
     for (size_t i = 0; i < count && code == JOBSCHED_OK; i++) {
-        code = announce_one(store, &items[i], now_ms);
+        code = jsi_single_batch_code(announce_one(store, &items[i], now_ms), i, count);
     }
     return unlock_and_answer(store, call, code, now_ms);
 }
@@ -224,7 +224,7 @@ static int finish(void *backend, jobsched_call *call, jobsched_finish *items, si
     int code = JOBSCHED_OK;
     int64_t now_ms = lock_and_read_clock(store);
     for (size_t i = 0; i < count && code == JOBSCHED_OK; i++) {
-        code = finish_one(store, &items[i], now_ms);
+        code = jsi_single_batch_code(finish_one(store, &items[i], now_ms), i, count);
     }
     return unlock_and_answer(store, call, code, now_ms);
 }
@@ -246,6 +246,7 @@ static int renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
             continue;
         }
         code = report(store, row, item->note, item->progress_done, item->progress_total);
+        code = jsi_single_batch_code(code, i, count);
         item->answer = row->cancel ? JOBSCHED_LEASE_CANCEL : JOBSCHED_LEASE_KEPT;
     }
     return unlock_and_answer(store, call, code, now_ms);

@@ -66,6 +66,15 @@ char *jsi_single_copy(const struct store *store, const char *text)
     return copy;
 }
 
+int jsi_single_batch_code(int code, size_t i, size_t count)
+{
+    if (code != JOBSCHED_ENOMEM || i == 0) {
+        return code;
+    }
+    return jobsched_fail(JOBSCHED_EUNKNOWN, 0, "no memory for more than %zu of %zu items", i,
+                         count);
+}
+
 /* FNV-1a. Names come from the application, so nobody can aim at collisions. */
 static uint64_t hash_name(const char *name)
 {

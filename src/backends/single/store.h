@@ -75,6 +75,10 @@ void jsi_single_fence_enter(struct store *store, struct fence *fence);
 char *jsi_single_copy(const struct store *store, const char *text);
 void jsi_single_release(const struct store *store, void *pointer);
 
+/* What a call answers whose item number i of count ended with that code: ENOMEM would promise
+ * that nothing was changed, but the items before it took effect. */
+int jsi_single_batch_code(int code, size_t i, size_t count);
+
 /* A row of the job as WAITING, entered in all lists; NULL with ENOMEM recorded. */
 struct row *jsi_single_row_new(struct store *store, struct fence *fence, const char *request);
 
