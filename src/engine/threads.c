@@ -1,5 +1,6 @@
 /* threads.c: the threads that call the steps in turn, and how they sleep and end.
  * Locks: s->lock; each loop drops it over its step. Threads end in state JSI_CLOSING. */
+#include "base/clock.h"
 #include "base/thread.h"
 
 #include "engine/internal.h"
@@ -229,12 +230,11 @@ size_t jsi_threads_join(jobsched *s, int64_t wait_ms)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)pthread_cond_broadcast(all[i]);
     }
-    /* By the injected clock, but never longer than that many real naps: an artificial clock may
-     * stand still. */
-    int64_t until_ms = jsi_mono(s) + wait_ms;
-    int64_t naps = wait_ms / NAP_MAX_MS + 1;
-    while (!all_exited_locked(s) && jsi_mono(s) < until_ms && naps-- > 0) {
-        sleep_until_locked(s, &s->idle_cond, until_ms);
+    /* By the real clock: threads end in real time, and an artificial one may stand still. */
+    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
+    for (int64_t left_ms = wait_ms; !all_exited_locked(s) && left_ms > 0;) {
+        jsi_cond_wait_ms(&s->idle_cond, &s->lock, left_ms);
+        left_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
     }
     (void)pthread_mutex_unlock(&s->lock);
     size_t abandoned = 0;
