@@ -268,6 +268,9 @@ static int shut_down(crond *self, int signals, int64_t drain_ms)
         log_message(LOG_ERROR, "crond.left-runs", "%s", work.message);
     }
     closed = jobsched_close(self->scheduler);
+    if (closed != JOBSCHED_OK && work.result == JOBSCHED_OK) {
+        log_message(LOG_ERROR, "crond.left-runs", "%s", jobsched_last_error()->message);
+    }
     return work.result == JOBSCHED_OK && closed == JOBSCHED_OK && atomic_load(&self->hurried) == 0
                ? CROND_OK
                : CROND_FAILED;

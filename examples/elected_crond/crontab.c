@@ -101,36 +101,47 @@ void crontab_finding_print(FILE *stream, const char *path, const crontab_finding
             finding->excerpt, (int)finding->caret, "");
 }
 
-/* "# name: backup" names the next entry. Every other comment is only a comment. */
+static const char *const comment_words[COMMENTS] = {"name:", "jobsched:"};
+
+static void drop_comment(reader *state, int kind, const char *why)
+{
+    reader_comment *comment = &state->comments[kind];
+
+    if (comment->line.text != NULL) {
+        reader_find(state, CRONTAB_WARNING, &comment->line, comment->at,
+                    "this '%s' is not used: %s", comment_words[kind], why);
+        comment->line.text = NULL;
+    }
+}
+
+static void drop_comments(reader *state)
+{
+    for (int kind = 0; kind < COMMENTS; kind++) {
+        drop_comment(state, kind, "no schedule line stands directly below");
+    }
+}
+
+/* "# name: backup" and "# jobsched: timeout=5m" are about the next entry. Every other comment is only
+ * a comment. */
 static void read_comment(reader *state, const reader_line *line, size_t at)
 {
-    static const char word[] = "name:";
     size_t from = skip_blanks(line, at + 1);
     size_t end = line->bytes;
 
-    if (line->bytes - from < sizeof word - 1 ||
-        memcmp(line->text + from, word, sizeof word - 1) != 0) {
-        return;
-    }
-    from = skip_blanks(line, from + sizeof word - 1);
     while (end > from && (line->text[end - 1] == ' ' || line->text[end - 1] == '\t')) {
         end--;
     }
-    if (state->comment.text != NULL) {
-        reader_find(state, CRONTAB_WARNING, &state->comment, state->comment_at,
-                    "this name is not used: another one follows");
-    }
-    state->comment = *line;
-    state->comment_at = from;
-    state->comment_bytes = end - from;
-}
+    for (int kind = 0; kind < COMMENTS; kind++) {
+        size_t bytes = strlen(comment_words[kind]);
 
-static void drop_comment(reader *state)
-{
-    if (state->comment.text != NULL) {
-        reader_find(state, CRONTAB_WARNING, &state->comment, state->comment_at,
-                    "this name is not used: no schedule line stands directly below");
-        state->comment.text = NULL;
+        if (end - from >= bytes && memcmp(line->text + from, comment_words[kind], bytes) == 0) {
+            reader_comment *comment = &state->comments[kind];
+
+            drop_comment(state, kind, "another one follows");
+            comment->line = *line;
+            comment->at = skip_blanks(line, from + bytes);
+            comment->bytes = end > comment->at ? end - comment->at : 0;
+        }
     }
 }
 
@@ -140,22 +151,24 @@ static void read_line(reader *state, const reader_line *line)
     const char *nul = line->bytes == 0 ? NULL : memchr(line->text, '\0', line->bytes);
 
     if (nul != NULL) {
-        drop_comment(state);
+        drop_comments(state);
         reader_find(state, CRONTAB_ERROR, line, (size_t)(nul - line->text),
                     "the line holds a NUL byte");
     } else if (line->bytes > CRONTAB_LINE_BYTES_MAX) {
-        drop_comment(state);
+        drop_comments(state);
         reader_find(state, CRONTAB_ERROR, line, CRONTAB_LINE_BYTES_MAX,
                     "the line is longer than %d bytes", CRONTAB_LINE_BYTES_MAX);
     } else if (at == line->bytes) {
-        drop_comment(state);
+        drop_comments(state);
     } else if (line->text[at] == '#') {
         read_comment(state, line, at);
     } else if (reader_setting(state, line, at)) {
-        drop_comment(state);
+        drop_comments(state);
     } else {
         reader_entry(state, line, at);
-        state->comment.text = NULL;
+        for (int kind = 0; kind < COMMENTS; kind++) {
+            state->comments[kind].line.text = NULL;
+        }
     }
 }
 
@@ -176,7 +189,7 @@ static void read_lines(reader *state, const char *text, size_t bytes)
         read_line(state, &line);
         at = next;
     }
-    drop_comment(state);
+    drop_comments(state);
 }
 
 int crontab_parse(const char *text, size_t bytes, crontab **out_table)

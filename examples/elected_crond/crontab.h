@@ -21,6 +21,7 @@ struct crontab_entry {
     char *schedule; /* its parts one blank apart */
     char *zone;     /* of the schedule; NULL: UTC */
     char *command;  /* for SHELL -c */
+    char *options;  /* KEY=VALUE for jobsched_job_set(), one blank apart; NULL: none */
     char *input;    /* for its standard input; NULL: none */
     size_t input_bytes;
     setting *settings;

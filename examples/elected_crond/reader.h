@@ -17,18 +17,28 @@ typedef struct reader_line {
     size_t number;
 } reader_line;
 
+/* Comments that say something about the entry below them. */
+enum comment_kind {
+    COMMENT_NAME = 0,    /* "# name: ..." */
+    COMMENT_OPTIONS = 1, /* "# jobsched: ..." */
+    COMMENTS = 2
+};
+
+typedef struct reader_comment {
+    reader_line line; /* text is NULL when there is none */
+    size_t at, bytes; /* of what it says */
+} reader_comment;
+
 typedef struct reader {
     crontab *table;
     size_t entry_room, finding_room;
-    setting *settings;   /* in force; the reader holds it */
-    int seconds;         /* enum seconds_mode */
-    const char *zone;    /* in force; borrowed from settings; NULL: UTC */
-    size_t bad_zone;     /* line that set a time zone that cannot be used; 0: none */
-    reader_line comment; /* "# name:" above; text is NULL when there is none */
-    size_t comment_at;   /* offset of the name in it */
-    size_t comment_bytes;
-    size_t *name_slots; /* index of an entry plus 1, by hash of its name; 0: free */
-    size_t *copies;     /* by entry: how many further ones were found equal to it */
+    setting *settings;                 /* in force; the reader holds it */
+    int seconds;                       /* enum seconds_mode */
+    const char *zone;                  /* in force; borrowed from settings; NULL: UTC */
+    size_t bad_zone;                   /* line that set a time zone that cannot be used; 0: none */
+    reader_comment comments[COMMENTS]; /* above the next line */
+    size_t *name_slots;                /* index of an entry plus 1, by hash of its name; 0: free */
+    size_t *copies;                    /* by entry: how many further ones were found equal to it */
     int out_of_memory;
 } reader;
 
@@ -47,6 +57,9 @@ int reader_setting(reader *state, const reader_line *line, size_t at);
 
 /* Finds schedule and command; 0, or -1 with a finding. */
 int reader_split(reader *state, const reader_line *line, size_t at, split_line *out_split);
+
+/* What "# jobsched:" above says, its parts one blank apart: a copy, or NULL with a finding. */
+char *reader_options(reader *state);
 
 /* A schedule line: an entry or findings. */
 void reader_entry(reader *state, const reader_line *line, size_t at);

@@ -39,6 +39,7 @@ void crontab_entry_release(crontab_entry *entry)
     free(entry->schedule);
     free(entry->zone);
     free(entry->command);
+    free(entry->options);
     free(entry->input);
     setting_release(entry->settings);
     free(held);
@@ -53,7 +54,7 @@ int crontab_entry_same(const crontab_entry *a, const crontab_entry *b)
 {
     return same_text(a->name, b->name) && same_text(a->schedule, b->schedule) &&
            same_text(a->zone, b->zone) && same_text(a->command, b->command) &&
-           same_text(a->input, b->input) &&
+           same_text(a->input, b->input) && same_text(a->options, b->options) &&
            setting_digest(a->settings) == setting_digest(b->settings);
 }
 
@@ -145,20 +146,21 @@ static size_t name_slot(const reader *state, const char *name)
 /* The name from the comment above: a copy, or NULL with a finding. */
 static char *given_name(reader *state)
 {
-    const reader_line *line = &state->comment;
+    const reader_comment *comment = &state->comments[COMMENT_NAME];
+    const reader_line *line = &comment->line;
     char *name;
 
-    if (state->comment_bytes == 0 || state->comment_bytes > JOBSCHED_NAME_BYTES) {
-        reader_find(state, CRONTAB_ERROR, line, state->comment_at,
+    if (comment->bytes == 0 || comment->bytes > JOBSCHED_NAME_BYTES) {
+        reader_find(state, CRONTAB_ERROR, line, comment->at,
                     "a job's name has 1 to %d bytes, this one %zu", JOBSCHED_NAME_BYTES,
-                    state->comment_bytes);
+                    comment->bytes);
         return NULL;
     }
-    name = reader_copy(state, line->text + state->comment_at, state->comment_bytes);
+    name = reader_copy(state, line->text + comment->at, comment->bytes);
     for (size_t at = 0, step; name != NULL && name[at] != '\0'; at += step) {
         step = utf8_step(name + at);
         if (step == 0) {
-            reader_find(state, CRONTAB_ERROR, line, state->comment_at + at,
+            reader_find(state, CRONTAB_ERROR, line, comment->at + at,
                         "a job's name is UTF-8 without control characters");
             free(name);
             return NULL;
@@ -168,8 +170,8 @@ static char *given_name(reader *state)
         const crontab_entry *other =
             state->table->entries[state->name_slots[name_slot(state, name)] - 1];
 
-        reader_find(state, CRONTAB_ERROR, line, state->comment_at,
-                    "the name '%s' is that of line %zu", name, other->line);
+        reader_find(state, CRONTAB_ERROR, line, comment->at, "the name '%s' is that of line %zu",
+                    name, other->line);
         free(name);
         return NULL;
     }
@@ -295,11 +297,18 @@ static void fill_entry(reader *state, const reader_line *line, const split_line 
     if (percent + 1 < line->bytes) {
         read_input(state, line, percent + 1, entry);
     }
+    if (state->comments[COMMENT_OPTIONS].line.text != NULL) {
+        entry->options = reader_options(state);
+        if (entry->options == NULL) {
+            return;
+        }
+    }
     if (entry->command != NULL && entry->command[0] == '\0') {
         reader_find(state, CRONTAB_ERROR, line, split->command_at,
                     "no command stands before the '%%'");
     } else if (!state->out_of_memory) {
-        entry->name = state->comment.text != NULL ? given_name(state) : derived_name(state, entry);
+        entry->name = state->comments[COMMENT_NAME].line.text != NULL ? given_name(state)
+                                                                      : derived_name(state, entry);
     }
 }
 

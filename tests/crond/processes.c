@@ -177,6 +177,7 @@ size_t world_start(world *self, const char *arguments)
     if (pid == 0) {
         redirect(world_path(self, "out"), STDOUT_FILENO);
         redirect(world_path(self, "err"), STDERR_FILENO);
+        (void)dup2(STDERR_FILENO, WORLD_LEAKED_FD);
         (void)execv(ELECTED_CROND, words);
         _exit(125);
     }
@@ -193,17 +194,22 @@ void world_ready(world *self, size_t index)
     world_until_text(self, "err", text);
 }
 
+static void show_logs(const world *self)
+{
+    char *log = world_read(self, "err"), *runs = world_read(self, "runs");
+
+    printf("%s\n%s\n", log, runs); /* print_message() cuts */
+    free(log);
+    free(runs);
+}
+
 void world_until(const world *self, condition_fn holds, const void *data, const char *what)
 {
     int64_t until_ms = test_mono_ms() + PATIENCE_MS;
 
     while (!holds(self, data)) {
         if (test_mono_ms() > until_ms) {
-            char *log = world_read(self, "err"), *runs = world_read(self, "runs");
-
-            print_message("%s\n%s\n", log, runs);
-            free(log);
-            free(runs);
+            show_logs(self);
             fail_msg("never came: %s", what);
         }
         pause_briefly();
@@ -231,6 +237,18 @@ int world_wait(world *self, size_t index)
     world_until(self, has_ended, &process, "the end of elected-crond");
     self->pids[index] = 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void world_stop(world *self, size_t index)
+{
+    int status;
+
+    assert_int_equal(kill(self->pids[index], SIGTERM), 0);
+    status = world_wait(self, index);
+    if (status != 0) {
+        show_logs(self);
+        fail_msg("process %zu ended with status %d", index, status);
+    }
 }
 
 typedef struct text_in_file {

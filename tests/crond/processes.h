@@ -29,6 +29,9 @@ void world_write(const world *self, const char *name, const char *text);
 /* The whole file, "" when there is none; to be freed. */
 char *world_read(const world *self, const char *name);
 
+/* A descriptor that elected-crond inherits, as from a careless parent, and must not hand on. */
+#define WORLD_LEAKED_FD 9
+
 /* Starts elected-crond with the arguments (split at blanks) and the crontab "tab"; output and log
  * go to "out" and "err", the runs log to "runs", shared by all processes of the world. Returns an
  * index. It is only ready when world_ready() has found it so. */
@@ -37,6 +40,9 @@ void world_ready(world *self, size_t index);
 
 /* Waits for the process to end and returns its exit status, or 128 and the signal. */
 int world_wait(world *self, size_t index);
+
+/* Sends SIGTERM and expects a clean end; shows the log when it is none. */
+void world_stop(world *self, size_t index);
 
 /* Polls a condition, at most PATIENCE_MS; fails the test when it does not come true. */
 typedef int (*condition_fn)(const world *self, const void *data);

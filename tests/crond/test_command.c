@@ -166,6 +166,75 @@ static void test_large_input_and_output_pass_through(void **state)
     free(input);
 }
 
+typedef struct slow_reader {
+    int fd; /* of a pipe, never blocks */
+    char *text;
+    size_t bytes, room;
+} slow_reader;
+
+static void on_slow_started(void *data, pid_t pid)
+{
+    (void)data;
+    (void)pid;
+}
+
+/* Reads once per look: the only reader is much slower than the command. */
+static int read_once(void *data, int64_t *out_grace_ms)
+{
+    slow_reader *self = data;
+    ssize_t got = read(self->fd, self->text + self->bytes, self->room - self->bytes);
+
+    *out_grace_ms = 0;
+    self->bytes += got > 0 ? (size_t)got : 0;
+    return COMMAND_GO_ON;
+}
+
+/* With standard output full for most of the time the command waits, and no line is lost. */
+static void test_slow_reader_gets_every_line(void **state)
+{
+    enum { LINES = 100000 };
+    static const char last[] = ": 100000\n";
+    static char path[] = "PATH=/usr/bin:/bin";
+    char *environment[] = {path, NULL}, *at;
+    int ends[2];
+    int64_t grace_ms, until_ms = now_ms() + 60000;
+    slow_reader self = {.room = (size_t)LINES * 40};
+    command request = {.label = "label",
+                       .shell = "/bin/sh",
+                       .text = "seq 1 100000",
+                       .environment = environment,
+                       .started = on_slow_started,
+                       .should_stop = read_once,
+                       .data = &self};
+    command_result result;
+
+    (void)state;
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+    self.fd = ends[0];
+    self.text = calloc(1, self.room + 1);
+    assert_non_null(self.text);
+    assert_int_equal(output_start(ends[1]), 0);
+    command_run(&request, &result);
+    assert_int_equal(result.status, 0);
+    while (strstr(self.text + (self.bytes < 100 ? 0 : self.bytes - 100), last) == NULL) {
+        assert_true(now_ms() < until_ms);
+        (void)read_once(&self, &grace_ms);
+    }
+    output_stop(30000);
+    at = self.text;
+    for (long line = 1; line <= LINES; line++) {
+        char *end = strchr(at, '\n'), *number = strchr(at, ' ');
+
+        assert_true(end != NULL && number != NULL && number < end);
+        assert_int_equal(strtol(number, NULL, 10), line);
+        at = end + 1;
+    }
+    free(self.text);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 static void test_input_need_not_be_read(void **state)
 {
     enum { BYTES = 512 * 1024 };
@@ -288,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_large_input_and_output_pass_through, start_output),
+        cmocka_unit_test(test_slow_reader_gets_every_line),
         cmocka_unit_test_setup(test_input_need_not_be_read, start_output),
         cmocka_unit_test_setup(test_last_line_is_kept, start_output),
         cmocka_unit_test_setup(test_background_processes_belong_to_the_run, start_output),

@@ -30,12 +30,6 @@ static void assert_in_file(const world *self, const char *name, const char *text
     free(all);
 }
 
-static int stop(world *self, size_t index)
-{
-    assert_int_equal(kill(self->pids[index], SIGTERM), 0);
-    return world_wait(self, index);
-}
-
 /* A bad line is told with its place, and the others run (G8: nothing is run on a guess). */
 static void test_bad_line_does_not_stop_the_others(void **state)
 {
@@ -45,7 +39,7 @@ static void test_bad_line_does_not_stop_the_others(void **state)
     world_write(self, "tab", "* * 99 * * * bad\n# name: good\n* * * * * * true\n@every 1x worse\n");
     index = world_start(self, "--lock single:");
     world_until_runs(self, "good", "end", 2);
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
     assert_in_file(self, "err", "/tab:1:5: ", 1);
     assert_in_file(self, "err", "/tab:4:9: ", 1);
     assert_in_file(self, "err", "errors=2", 1);
@@ -136,7 +130,7 @@ static void test_command_has_the_right_surroundings(void **state)
     world_until_text(self, "out", "]: after\n");
     world_until_text(self, "out", "SigIgn: ");
     world_until_text(self, "out", ": job=env");
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
     assert_in_file(self, "out", ": a=< one  two > mine=kept lock=<>\n", 1);
     assert_in_file(self, "out", ": job=env token=1 attempt=1 kind=scheduled at=20", 1);
     assert_in_file(self, "out", self->folder, 1);
@@ -147,6 +141,7 @@ static void test_command_has_the_right_surroundings(void **state)
     assert_in_file(self, "out", "SigIgn: 0000000000000000\n", 1);
     assert_in_file(self, "out", "fd=/proc/self/fd/2.\n", 1);
     assert_in_file(self, "out", "fd=/proc/self/fd/4.\n", 0);
+    assert_in_file(self, "out", "fd=/proc/self/fd/9.\n", 0);
     assert_in_file(self, "out", "]: /dev/null\n", 1);
     assert_in_file(self, "out", "]: own group\n", 1);
     assert_in_file(self, "out", "]: shell=/bin/bash bash\n", 1);
@@ -171,13 +166,32 @@ static void test_exit_status_is_the_outcome(void **state)
     world_until_text(self, "err", "exit status 7");
     world_until_text(self, "err", "killed by signal 9 (SIGKILL)");
     world_until_text(self, "err", "the shell could not be started: No such file");
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
     ends = world_runs(self, NULL, "end", &count);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(ends[i].outcome,
                             strcmp(ends[i].job, "good") == 0 ? "succeeded" : "failed");
     }
     free(ends);
+}
+
+/* What a comment sets for the job above its line reaches the library and the command. */
+static void test_settings_of_a_job_count(void **state)
+{
+    world *self = *state;
+    size_t index;
+
+    world_write(self, "tab",
+                "# name: slow\n# jobsched: timeout=500ms\n@every 1s sleep 1000; true\n"
+                "# name: stubborn\n# jobsched: attempts=3 backoff=10ms\n"
+                "@every 1s echo attempt $JOBSCHED_ATTEMPT; [ $JOBSCHED_ATTEMPT = 3 ]\n");
+    index = world_start(self, "--lock single:");
+    world_until_text(self, "runs", "\ttimed-out\n");
+    world_until_text(self, "out", ": attempt 3\n");
+    world_until_text(self, "runs", "\tsucceeded\n");
+    world_stop(self, index);
+    assert_in_file(self, "out", ": attempt 1\n", 1);
+    assert_in_file(self, "out", ": attempt 4\n", 0);
 }
 
 static pid_t pid_of_start(const world *self, const char *job)
@@ -243,7 +257,7 @@ static void test_reload_changes_only_what_changed(void **state)
     pid = (pid_t)count_runs(self, "goes", "start");
     world_until_runs(self, "stays", "end", count_runs(self, "stays", "end") + 2);
     assert_int_equal(count_runs(self, "goes", "start"), pid);
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
 }
 
 /* The test's process adopts whatever elected-crond leaves behind, so it is done when it has no child.
@@ -287,12 +301,14 @@ static void test_drain_ends_commands_in_time(void **state)
     size_t index;
 
     world_write(self, "tab",
-                "# name: polite\n@every 1s trap 'echo asked; exit 3' TERM; sleep 1000 & wait\n"
-                "# name: deaf\n@every 1s trap '' TERM; sleep 1000; sleep 1000\n");
+                "# name: polite\n"
+                "@every 1s trap 'echo asked; exit 3' TERM; echo polite is up; sleep 1000 & wait\n"
+                "# name: deaf\n@every 1s trap '' TERM; echo deaf is up; sleep 1000; sleep 1000\n");
     index = world_start(self, "--lock single: --drain 5");
-    world_until_runs(self, NULL, "start", 2);
+    world_until_text(self, "out", ": polite is up\n");
+    world_until_text(self, "out", ": deaf is up\n");
     begun_ms = test_mono_ms();
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
     assert_true(test_mono_ms() - begun_ms < 6000);
     assert_in_file(self, "out", ": asked\n", 1);
     assert_int_equal(count_runs(self, NULL, "end"), 2);
@@ -308,9 +324,10 @@ static void test_second_signal_ends_at_once(void **state)
     int64_t begun_ms;
     size_t index;
 
-    world_write(self, "tab", "# name: deaf\n@every 1s trap '' TERM; sleep 1000; sleep 1000\n");
+    world_write(self, "tab",
+                "# name: deaf\n@every 1s trap '' TERM; echo deaf is up; sleep 1000; sleep 1000\n");
     index = world_start(self, "--lock single: --drain 1000");
-    world_until_runs(self, "deaf", "start", 1);
+    world_until_text(self, "out", ": deaf is up\n");
     begun_ms = test_mono_ms();
     assert_int_equal(kill(self->pids[index], SIGTERM), 0);
     world_until_text(self, "err", "crond.stopping");
@@ -327,15 +344,66 @@ static void test_kill_leaves_no_command_behind(void **state)
     world *self = *state;
     size_t index;
 
-    world_write(self, "tab",
-                "# name: direct\n@every 1s exec sleep 1000\n"
-                "# name: nested\n@every 1s (sleep 1000; true) & sleep 1000; true\n"
-                "# name: deaf\n@every 1s trap '' HUP TERM; sleep 1000; true\n");
+    world_write(
+        self, "tab",
+        "# name: direct\n@every 1s echo direct is up; exec sleep 1000\n"
+        "# name: nested\n@every 1s (echo nested is up; sleep 1000; true) & sleep 1000; true\n"
+        "# name: deaf\n@every 1s trap '' HUP TERM; echo deaf is up; sleep 1000; true\n");
     index = world_start(self, "--lock single:");
-    world_until_runs(self, NULL, "start", 3);
+    world_until_text(self, "out", ": direct is up\n");
+    world_until_text(self, "out", ": nested is up\n");
+    world_until_text(self, "out", ": deaf is up\n");
     assert_int_equal(kill(self->pids[index], SIGKILL), 0);
     assert_int_equal(world_wait(self, index), 128 + SIGKILL);
     world_until(self, all_gone, NULL, "the end of all commands");
+}
+
+/* The pid of the watcher of an elected-crond, whose main thread has started it. */
+static pid_t find_watcher(pid_t parent)
+{
+    char path[64], text[1024] = "", name[32];
+    pid_t found = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", (long)parent, (long)parent);
+    file = fopen(path, "re");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    (void)fclose(file);
+    for (char *word = strtok(text, " "); word != NULL; word = strtok(NULL, " ")) {
+        (void)snprintf(path, sizeof path, "/proc/%s/comm", word);
+        file = fopen(path, "re");
+        if (file != NULL && fgets(name, sizeof name, file) != NULL &&
+            strcmp(name, "crond-watcher\n") == 0) {
+            found = (pid_t)strtol(word, NULL, 10);
+        }
+        if (file != NULL) {
+            (void)fclose(file);
+        }
+    }
+    return found;
+}
+
+/* The same with the watcher killed before: for the commands themselves the kernel stands in. And
+ * without its watcher elected-crond goes on. */
+static void test_kill_without_watcher_ends_the_commands(void **state)
+{
+    world *self = *state;
+    size_t index;
+    pid_t watcher;
+
+    world_write(self, "tab",
+                "# name: other\n@every 1s true\n"
+                "# name: direct\n@every 1s echo direct is up; exec sleep 1000\n");
+    index = world_start(self, "--lock single:");
+    world_until_text(self, "out", ": direct is up\n");
+    watcher = find_watcher(self->pids[index]);
+    assert_true(watcher > 0);
+    assert_int_equal(kill(watcher, SIGKILL), 0);
+    world_until_runs(self, "other", "end", count_runs(self, "other", "end") + 2);
+    assert_int_equal(kill(self->pids[index], SIGKILL), 0);
+    assert_int_equal(world_wait(self, index), 128 + SIGKILL);
+    world_until(self, all_gone, NULL, "the end of the commands");
 }
 
 /* G11: standard output that nobody reads stops neither the other jobs nor the end. */
@@ -356,7 +424,7 @@ static void test_stuck_output_does_not_hold_the_end(void **state)
     world_until_runs(self, "flood", "start", 1);
     world_until_runs(self, "other", "end", 3);
     begun_ms = test_mono_ms();
-    assert_int_equal(stop(self, index), 0);
+    world_stop(self, index);
     assert_true(test_mono_ms() - begun_ms < 15000);
     (void)close(fifo);
     assert_int_equal(unlink(world_path(self, "out")), 0);
@@ -376,6 +444,7 @@ int main(void)
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_exit_status_is_the_outcome, world_setup,
                                         world_teardown),
+        cmocka_unit_test_setup_teardown(test_settings_of_a_job_count, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_reload_changes_only_what_changed, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_sigterm_lets_commands_end, world_setup,
@@ -385,6 +454,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_second_signal_ends_at_once, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_kill_leaves_no_command_behind, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_kill_without_watcher_ends_the_commands, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_stuck_output_does_not_hold_the_end, world_setup,
                                         world_teardown),

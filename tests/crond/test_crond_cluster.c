@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static size_t start(world *self, const char *node, const char *more)
 {
@@ -80,14 +81,11 @@ static void test_each_line_fires_once_in_the_cluster(void **state)
     world_until_runs(self, "one", "start", 3);
     c = start(self, "c", "");
     world_until_runs(self, "one", "start", 6);
-    assert_int_equal(kill(self->pids[c], SIGTERM), 0);
-    assert_int_equal(world_wait(self, c), 0);
+    world_stop(self, c);
     world_until_runs(self, "one", "start", 9);
-    assert_int_equal(kill(self->pids[a], SIGTERM), 0);
-    assert_int_equal(world_wait(self, a), 0);
+    world_stop(self, a);
     world_until_runs(self, "one", "start", 12);
-    assert_int_equal(kill(self->pids[b], SIGTERM), 0);
-    assert_int_equal(world_wait(self, b), 0);
+    world_stop(self, b);
     assert_each_once(self, "one", 1000);
     assert_each_once(self, "two", 2000);
     assert_each_once(self, "three", 3000);
@@ -96,6 +94,12 @@ static void test_each_line_fires_once_in_the_cluster(void **state)
 static size_t index_of(const char *node)
 {
     return (size_t)(node[0] - 'a');
+}
+
+static int is_marked(const world *self, const void *data)
+{
+    (void)data;
+    return access(world_path(self, "mark"), F_OK) == 0;
 }
 
 /* G10 and G15: the job of a killed process starts elsewhere at its next instant, long before the
@@ -112,7 +116,7 @@ static void test_job_of_a_killed_process_goes_on_elsewhere(void **state)
     assert_int_equal(setenv("MARK", world_path(self, "mark"), 1), 0);
     world_ready(self, start(self, "a", ""));
     world_ready(self, start(self, "b", ""));
-    world_until_runs(self, "long", "start", 1);
+    world_until(self, is_marked, NULL, "the first command at work");
     starts = world_runs(self, "long", "start", &count);
     assert_int_equal(count, 1);
     assert_int_equal(kill(self->pids[index_of(starts[0].node)], SIGKILL), 0);
@@ -149,18 +153,21 @@ static void test_lost_lease_ends_the_command(void **state)
     world *self = *state;
     size_t count = 0, owner;
     run_line *starts, *ends;
+    int64_t awake_ms;
 
     world_write(self, "tab", tab);
     assert_int_equal(setenv("MARK", world_path(self, "mark"), 1), 0);
     world_ready(self, start(self, "a", "--lease 1s"));
     world_ready(self, start(self, "b", "--lease 1s"));
-    world_until_runs(self, "long", "start", 1);
+    world_until(self, is_marked, NULL, "the first command at work");
     starts = world_runs(self, "long", "start", &count);
     owner = index_of(starts[0].node);
     assert_int_equal(kill(self->pids[owner], SIGSTOP), 0);
     world_until_runs(self, "long", "start", 2);
+    awake_ms = test_mono_ms();
     assert_int_equal(kill(self->pids[owner], SIGCONT), 0);
     world_until_text(self, "runs", "\tlease-lost\n");
+    assert_true(test_mono_ms() - awake_ms < 4000); /* not the 5 s that a mere stop would give */
     ends = world_runs(self, "long", "end", &count);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(ends[i].outcome,
@@ -170,8 +177,7 @@ static void test_lost_lease_ends_the_command(void **state)
     free(starts);
     free(ends);
     for (size_t i = 0; i < 2; i++) {
-        assert_int_equal(kill(self->pids[i], SIGTERM), 0);
-        assert_int_equal(world_wait(self, i), 0);
+        world_stop(self, i);
     }
 }
 

@@ -161,6 +161,11 @@ static const bad_row bad_rows[] = {
     {"# name: a\tb\n* * * * * c", 1, 10, E, 0, "control"},
     {"# name: a\xc3\n* * * * * c", 1, 10, E, 0, "UTF-8"},
     {"# name: a\n* * * * * c\n# name: a\n* * * * * d", 3, 9, E, 1, "line 2"},
+    {"# jobsched: timeout=5m\n\n* * * * * c", 1, 13, W, 1, "not used"},
+    {"# jobsched: timeout=5m nosuch=1\n* * * * * c", 1, 24, E, 0, "nosuch"},
+    {"# jobsched: timeout=soon\n* * * * * c", 1, 13, E, 0, "soon"},
+    {"# jobsched:  overlap\n* * * * * c", 1, 14, E, 0, "KEY=VALUE"},
+    {"# jobsched: name=x\n* * * * * c", 1, 13, E, 0, "not set here"},
 };
 
 /* Each row has exactly one finding, at exactly that place. */
@@ -335,6 +340,20 @@ static void test_names_depend_on_what_matters(void **state)
     assert_same_name("A=1\n@daily a", "A=2\n@daily a", 0);
     assert_same_name("# name: n\n@daily a", "# name: n\n@hourly b", 1);
     assert_same_name("#name: n\n# what it does\n@daily a", "# name:n  \n@daily a", 1);
+}
+
+/* They are the job's, but not its identity: editing a timeout does not make another job. */
+static void test_settings_of_a_job_are_kept(void **state)
+{
+    crontab *table = parse("#jobsched:timeout=5m  overlap=allow \n# name: a\n@daily x\n@daily y\n");
+
+    (void)state;
+    assert_int_equal(table->finding_count, 0);
+    assert_string_equal(table->entries[0]->options, "timeout=5m overlap=allow");
+    assert_string_equal(table->entries[0]->name, "a");
+    assert_null(table->entries[1]->options);
+    crontab_free(table);
+    assert_same_name("# jobsched: timeout=5m\n@daily a", "@daily a", 1);
 }
 
 static void test_equal_lines_are_numbered(void **state)
@@ -543,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_environment_is_layered),
         cmocka_unit_test(test_derived_names_never_change),
         cmocka_unit_test(test_names_depend_on_what_matters),
+        cmocka_unit_test(test_settings_of_a_job_are_kept),
         cmocka_unit_test(test_equal_lines_are_numbered),
         cmocka_unit_test(test_lines_of_an_unusable_zone_are_refused),
         cmocka_unit_test(test_long_lines_and_many_lines_are_bounded),
