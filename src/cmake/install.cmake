@@ -46,29 +46,30 @@ foreach(kind LIBDIR INCLUDEDIR)
     set(jobsched_pc_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
   endif()
 endforeach()
-function(jobsched_install_pc name)
-  configure_file(src/cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
+function(jobsched_install_pc template name)
+  configure_file(src/cmake/${template}.pc.in ${PROJECT_BINARY_DIR}/package/${name}.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/package/${name}.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endfunction()
-jobsched_install_pc(jobsched)
+jobsched_install_pc(jobsched jobsched)
 
-if(TARGET jobsched_sqlite)
-  install(TARGETS jobsched_sqlite
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sqlite)
-  install(TARGETS jobsched_sqlite_static EXPORT jobsched-sqlite-targets
+# jobsched_install_backend(NAME MODULE): MODULE is what pkg-config calls the client library.
+function(jobsched_install_backend name module)
+  install(TARGETS jobsched_${name}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${name})
+  install(TARGETS jobsched_${name}_static EXPORT jobsched-${name}-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  install(EXPORT jobsched-sqlite-targets NAMESPACE jobsched::
+  install(EXPORT jobsched-${name}-targets NAMESPACE jobsched::
     DESTINATION ${jobsched_cmake_dir} COMPONENT development)
   # Not "Requires.private: sqlite3": Debian's file asks for libz in static use, though its package
   # does not bring it and nothing of it is needed.
-  pkg_check_modules(jobsched_sqlite3 QUIET sqlite3)
-  if(jobsched_sqlite3_FOUND)
-    list(JOIN jobsched_sqlite3_LDFLAGS " " jobsched_sqlite_libs)
-  else()
-    set(jobsched_sqlite_libs -lsqlite3)
-  endif()
-  jobsched_install_pc(jobsched-sqlite)
+  pkg_check_modules(client QUIET ${module})
+  list(JOIN client_LDFLAGS " " client_libs)
+  set(backend ${name})
+  jobsched_install_pc(jobsched-backend jobsched-${name})
+endfunction()
+if(TARGET jobsched_sqlite)
+  jobsched_install_backend(sqlite sqlite3)
 endif()
 
 # Programs find the libraries of their own installation.

@@ -98,7 +98,7 @@ END
 cat "$work/script" >> "$work/run"
 
 cd "$copy"
-if ! HOME=$work/home OUTPUT=$work/output CI=true sh "$work/run" 3>&1 < /dev/null; then
+if ! HOME=$work/home OUTPUT=$work/output CI=true CMAKE_BUILD_PARALLEL_LEVEL=2 sh "$work/run" 3>&1 < /dev/null; then
     cat "$work/output"
     echo "readme: a command of $(basename "$readme") failed"
     exit 1
