@@ -80,7 +80,7 @@ static void test_a_year_is_closed_in_bounded_steps(void **state)
     static const struct {
         const char *schedule;
         int64_t period_ms;
-    } rows[] = {{"@every 1s", 1000}, {"*/10 * * * * *", 10000}};
+    } rows[] = {{"@every 1s", 1000}, {"* * * * *", 60000}};
     for (size_t i = 0; i < 2; i++) {
         struct world world;
         struct world_job job = {0};
@@ -111,7 +111,9 @@ static void test_deploys_do_not_starve_a_weekly_job(void **state)
     for (int day = 0; day < 29; day++) {
         jobsched_job_spec spec = world_spec(&world, &jobs[day], "weekly", "30 7 * * MON");
         world_add(&world, &spec);
-        world_run(&world, 86400000 - 3600000);
+        for (int hour = 0; hour < 23; hour++) {
+            world_jump(&world, 3600000);
+        }
         /* A deploy of an hour, from 07:00 to 08:00: each Monday's instant is in it. */
         assert_equal(jobsched_withdraw(world.s, "weekly"), 0);
         test_clock_advance(&world.clock, 3600000);

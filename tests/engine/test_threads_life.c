@@ -23,7 +23,7 @@ struct site {
     _Atomic(jobsched_run *) run;
 };
 
-static void site_open(struct site *site)
+static void site_init(struct site *site)
 {
     memset(site, 0, sizeof *site);
     test_memory_init(&site->memory);
@@ -37,6 +37,11 @@ static void site_open(struct site *site)
     site->options.allocator = &site->allocator;
     site->options.observer = event_log_observe;
     site->options.observer_data = &site->events;
+}
+
+static void site_open(struct site *site)
+{
+    site_init(site);
     assert_equal(jobsched_open(&site->options, &site->s), 0);
 }
 
@@ -428,6 +433,25 @@ static void test_many_schedulers(void **state)
     }
 }
 
+/* G11: close waits for all of many threads, however their ends are spread, and abandons none that
+ * is about to end. */
+static void test_close_waits_for_every_thread(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 30; i++) {
+        struct site site;
+        site_init(&site);
+        site.options.workers = 48;
+        site.options.request_timeout_ms = 1; /* the shortest wait */
+        assert_equal(jobsched_open(&site.options, &site.s), 0);
+        add(&site, "job", "@every 1h");
+        assert_equal(jobsched_start(site.s), 0);
+        trigger(&site, "job");
+        wait_for(site.calls == 1);
+        site_close(&site);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_a_callback_stops_the_scheduler),
         cmocka_unit_test(test_all_signals_are_blocked_in_callbacks),
         cmocka_unit_test(test_many_schedulers),
+        cmocka_unit_test(test_close_waits_for_every_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }

@@ -175,7 +175,8 @@ static void test_lost_grants_beyond_the_room_still_run(void **state)
     world.s->ask_factor = JOBS; /* as after a time in which other nodes fired most */
     assert_equal(jobsched_withdraw(world.s, "h"), 0);
     world_run(&world, 1000);
-    assert_equal(world.s->active_count, 2);
+    assert_at_most(1, world.s->active_count);
+    assert_at_most(world.s->active_count, 2);
     for (int round = 0; round < JOBS; round++) {
         for (int i = 0; i < JOBS; i++) {
             if (jobs[i].pending != NULL) {
