@@ -293,10 +293,10 @@ static void test_background_processes_belong_to_the_run(void **state)
 static void test_stopping_reaches_everybody(void **state)
 {
     static const char deaf[] = "trap '' TERM; (trap '' TERM; sleep 100) & sleep 100; true";
-    asked polite = {.stop = COMMAND_STOP, .grace_ms = 20000};
-    asked patient = {.stop = COMMAND_STOP, .after_ms = 100, .grace_ms = 300};
-    asked fast = {.stop = COMMAND_STOP_FAST, .after_ms = 100, .grace_ms = 20000};
-    asked away = {.stop = COMMAND_STOP_FAST, .after_ms = 100};
+    asked polite = {.stop = COMMAND_STOP, .after_ms = 300, .grace_ms = 20000};
+    asked patient = {.stop = COMMAND_STOP, .after_ms = 300, .grace_ms = 300};
+    asked fast = {.stop = COMMAND_STOP_FAST, .after_ms = 300, .grace_ms = 20000};
+    asked away = {.stop = COMMAND_STOP_FAST, .after_ms = 300};
     command_result result = run("sleep 100 & wait", NULL, 0, &polite);
     int64_t spent_ms = now_ms() - polite.started_ms;
 
@@ -307,12 +307,12 @@ static void test_stopping_reaches_everybody(void **state)
     result = run(deaf, NULL, 0, &patient);
     spent_ms = now_ms() - patient.started_ms;
     assert_int_equal(WTERMSIG(result.status), SIGKILL);
-    assert_true(spent_ms >= 400 && spent_ms < 10000);
+    assert_true(spent_ms >= 600 && spent_ms < 10000);
     result = run(deaf, NULL, 0, &fast);
     spent_ms = now_ms() - fast.started_ms;
     assert_int_equal(WTERMSIG(result.status), SIGKILL);
     assert_int_equal(result.stopped, COMMAND_STOP_FAST);
-    assert_true(spent_ms >= 100 + COMMAND_FAST_MS && spent_ms < 10000);
+    assert_true(spent_ms >= 300 + COMMAND_FAST_MS && spent_ms < 10000);
     result = run("setsid sleep 20 & sleep 20; true", NULL, 0, &away);
     assert_int_equal(result.stopped, COMMAND_STOP_FAST);
     assert_true(now_ms() - away.started_ms < 10000);
