@@ -257,7 +257,7 @@ int jsi_name_check(const char *what, const char *name)
         const unsigned char *at = (const unsigned char *)&name[i];
         size_t length = utf8_length(at);
         /* C0, DEL, and the C1 controls (U+0080 to U+009F). */
-        bool control = *at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+        bool control = *at < 0x20 || *at == 0x7F || (length == 2 && at[0] == 0xC2 && at[1] < 0xA0);
         if (length == 0 || control) {
             return jsi_fail_at(JOBSCHED_EINVAL, what, (int64_t)i,
                                "%s name has %s at byte %zu; allowed is UTF-8 without control "
