@@ -146,6 +146,8 @@ typedef struct jobsched_claim {
     int64_t scheduled_ms; /* the occurrence; SKIP: the last of the range. TRIGGER: not used */
     int64_t after_ms;     /* the mark it was computed from; not used by TRIGGER and RERUN */
     int64_t lease_ms;
+    int64_t delay_ms; /* of a fixed delay ("@after"): scheduled_ms is at least this long after the
+                               last end; else 0 */
     int64_t skip_first_ms;  /* SKIP: the first of the range */
     uint64_t skip_count;    /* SKIP: how many occurrences the range has */
     int32_t skip_outcome;   /* SKIP: JOBSCHED_OUTCOME_SKIPPED_... */
@@ -158,6 +160,7 @@ typedef struct jobsched_claim {
     uint64_t token;
     uint32_t attempt; /* 1 for the first grant of the occurrence, more for reruns */
     int32_t reserved;
+    int64_t last_end_ms;   /* when the last run ended, JOBSCHED_NONE when none has; with mark_ms */
     int64_t mark_ms;       /* the mark after this claim; set with every answer but UNKNOWN */
     int64_t granted_ms;    /* GRANTED: the occurrence's instant (a trigger's own, for TRIGGER) */
     int64_t wait_ms;       /* EARLY: until due. HELD, BUSY: a hint when to ask again; 0: no idea */
@@ -284,13 +287,16 @@ typedef struct jobsched_backend {
      * kinds SCHEDULED, CATCH_UP, SKIP:
      *   scheduled_ms <= mark                            -> DONE
      *   mark != after_ms                                -> MOVED
+     *   delay_ms > 0, and a live holder                 -> HELD, nothing changes
+     *   delay_ms > 0, and scheduled_ms < max(mark, last end) + delay_ms -> MOVED
      *   scheduled_ms > now                              -> EARLY
      *   SKIP                                            -> ledger row, mark; GRANTED, token 0
      *   paused                -> ledger (extends a directly preceding paused range), mark; PAUSED
      * kind TRIGGER: the waiting row of that request, else of a finished one -> DONE, of an
      *   unknown one -> DONE; paused -> PAUSED, nothing changes
-     * kind RERUN: the row of scheduled_ms if it is INTERRUPTED, asked for a rerun, and has had
-     *   at most recover_limit of them; else DONE; paused -> PAUSED, nothing changes
+     * kind RERUN: the row of scheduled_ms if it is INTERRUPTED, asked for a rerun, has had fewer
+     *   than recover_limit of them, and was not cancelled; else DONE; paused -> PAUSED, nothing
+     *   changes
      * then for all kinds that run:
      *   a live holder, and when_held is not ALLOW       -> HELD, as when_held says (a TRIGGER with
      *        SKIP becomes SKIPPED_OVERLAP; a RERUN always waits)
@@ -303,7 +309,8 @@ typedef struct jobsched_backend {
     int (*claim)(void *backend, jobsched_call *call, jobsched_claim *items, size_t count);
 
     /* Required. Lane CLAIM. Records outcomes of runs that this node holds under
-     * exactly that token, and the instant of the end in the fence. A run that was
+     * exactly that token, and the instant of the end (now) in the fence, as does
+     * whoever makes a run INTERRUPTED. A run that was
      * taken away is GONE and nothing changes; one that an earlier try of the same
      * finish ended is KEPT. Prunes the ledger to its bounds now and then. */
     int (*finish)(void *backend, jobsched_call *call, jobsched_finish *items, size_t count);
@@ -324,8 +331,9 @@ typedef struct jobsched_backend {
                 int (*visit)(const jobsched_finding *finding, void *visit_data), void *visit_data);
 
     /* Required. Lane ADMIN. One atomic step. ENOTFOUND when there is no fence (or,
-     * for all verbs but REMOVE, a tombstone). TRIGGER on a paused job: ESTATE; it
-     * adds a WAITING row unless the request id is known. CANCEL marks all RUNNING
+     * for all verbs but REMOVE, a tombstone). TRIGGER
+     * of a request id that is known changes nothing; else on a paused job: ESTATE, else
+     * it adds a WAITING row. REMOVE makes WAITING rows CANCELLED. CANCEL marks all RUNNING
      * rows of the job. PAUSE answers the last token. Idempotent. */
     int (*control)(void *backend, jobsched_call *call, const jobsched_command *command,
                    jobsched_control_result *out_result);

@@ -62,6 +62,9 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
 {
     jsi_job *job = ask->job;
     int64_t now_ms = jsi_now_locked(s);
+    if (claim->answer != JOBSCHED_ANSWER_UNKNOWN) {
+        job->last_end_ms = claim->last_end_ms;
+    }
     switch (claim->answer) {
     case JOBSCHED_ANSWER_GRANTED:
         if (ask->kind == JOBSCHED_CLAIM_SKIP) {

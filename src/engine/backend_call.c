@@ -108,10 +108,12 @@ int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count, uint64_t
     return end(s, &frame, s->driver->claim(s->backend, &frame.call, items, count), "claim");
 }
 
-int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count)
+int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_t *out_now_ms)
 {
     request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
-    return end(s, &frame, s->driver->finish(s->backend, &frame.call, items, count), "finish");
+    int code = s->driver->finish(s->backend, &frame.call, items, count);
+    *out_now_ms = frame.call.now_ms;
+    return end(s, &frame, code, "finish");
 }
 
 int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count)

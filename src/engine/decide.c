@@ -107,6 +107,12 @@ void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms)
     job->ask.after_ms = job->mark_ms;
     job->ask.unresolved = false;
     job->ask.decided_ms = now_ms;
+    if (job->delay_ms > 0) {
+        /* It cannot be missed, and what comes before the end of the last run is no occurrence. */
+        ask_run(job, JOBSCHED_KIND_SCHEDULED);
+        job->ask.when_held = JOBSCHED_HELD_WAIT;
+        return;
+    }
     int64_t late_ms = now_ms - job->next_ms - jsi_jitter(job, job->next_ms);
     if (job->waits && job->ask.kind == JOBSCHED_KIND_CATCH_UP &&
         job->spec.misfire == JOBSCHED_MISFIRE_ALL) {

@@ -30,6 +30,7 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
     }
     job->generation = item->generation;
     job->mark_ms = item->mark_ms;
+    job->last_end_ms = item->last_end_ms;
     if (item->in_force && !item->removed) {
         jsi_job_rearm_locked(s, job);
         return;
@@ -111,13 +112,14 @@ static size_t finish(jobsched *s)
     if (count == 0) {
         return 0;
     }
-    int failed = jsi_backend_finish(s, s->finishes, count);
+    int64_t now_ms;
+    int failed = jsi_backend_finish(s, s->finishes, count, &now_ms);
     (void)pthread_mutex_lock(&s->lock);
     for (size_t i = count; failed != 0 && i > 0; i--) {
         jsi_list_prepend(&s->finishing, &s->runs[i - 1]->work_link);
     }
     for (size_t i = 0; failed == 0 && i < count; i++) {
-        jsi_run_written_locked(s, s->runs[i], s->finishes[i].answer);
+        jsi_run_written_locked(s, s->runs[i], s->finishes[i].answer, now_ms);
     }
     if (failed != 0) {
         jsi_rest_locked(s);

@@ -88,7 +88,17 @@ static void count_outcome(jobsched_stats *stats, int outcome)
     }
 }
 
-void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer)
+/* A fixed delay is counted from this end. */
+static void note_end_locked(jobsched *s, jsi_job *job, int64_t now_ms)
+{
+    job->last_end_ms = now_ms;
+    if (job->delay_ms > 0 && job->phase == JSI_JOB_ARMED) {
+        jsi_due_disarm(&s->due, &job->due);
+        jsi_job_rearm_locked(s, job);
+    }
+}
+
+void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer, int64_t now_ms)
 {
     bool refused = answer == JOBSCHED_LEASE_GONE;
     jobsched_event event = jsi_event(
@@ -101,6 +111,9 @@ void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer)
     jsi_emit_locked(s, &event);
     jsi_list_remove(&run->link);
     s->active_count--;
+    if (!refused) {
+        note_end_locked(s, run->job, now_ms);
+    }
     jsi_ask_kick_locked(s, run->job);
     (void)pthread_cond_broadcast(&s->idle_cond);
 }

@@ -12,6 +12,7 @@ static jobsched_claim question(const jsi_ask *ask)
                             .scheduled_ms = ask->scheduled_ms,
                             .after_ms = ask->after_ms,
                             .lease_ms = job->lease_ms,
+                            .delay_ms = ask->kind == JOBSCHED_KIND_SCHEDULED ? job->delay_ms : 0,
                             .skip_first_ms = ask->skip_first_ms,
                             .skip_count = ask->skip_count,
                             .skip_outcome = ask->skip_outcome,

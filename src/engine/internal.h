@@ -64,6 +64,7 @@ typedef struct jsi_job {
     jobsched_schedule *schedule;
     jobsched_job_spec spec; /* its texts point to the copies above */
     int64_t lease_ms;
+    int64_t delay_ms; /* of "@after D"; else 0 */
 
     /* guarded by s->lock */
     jsi_link link; /* in s->unannounced */
@@ -76,8 +77,9 @@ typedef struct jsi_job {
     bool withdrawn;
     bool waits; /* next_ms was refused as held, and is to be asked again */
     uint64_t generation;
-    int64_t mark_ms; /* all occurrences up to here are accounted for, as far as we know */
-    int64_t next_ms; /* the first occurrence after mark_ms; JOBSCHED_NONE when there is none */
+    int64_t last_end_ms; /* of the last run anywhere, as far as we know; JOBSCHED_NONE: none */
+    int64_t mark_ms;     /* all occurrences up to here are accounted for, as far as we know */
+    int64_t next_ms;     /* the first occurrence after mark_ms; JOBSCHED_NONE when there is none */
 } jsi_job;
 
 enum jsi_run_state {
@@ -326,7 +328,7 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
 void jsi_run_result_locked(jobsched *s, jobsched_run *run, int result);
 /* The outcome is written (or refused): the run leaves the node. The caller releases the run once
  * the lock is dropped. */
-void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer);
+void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer, int64_t now_ms);
 
 /* Frees an orphaned run that has ended, and its share of the scheduler. Needs the lock not held. */
 void jsi_run_bury(jobsched *s, jobsched_run *run);
@@ -369,7 +371,7 @@ int jsi_backend_open(jobsched *s);
 void jsi_backend_close(jobsched *s);
 int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count);
 int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count, uint64_t grants_max);
-int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count);
+int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_t *out_now_ms);
 int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count);
 int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, void *visit_data),
                      void *visit_data);

@@ -159,6 +159,8 @@ int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
         free_parts(s, job);
         return failed;
     }
+    job->delay_ms = jsi_schedule_delay_ms(job->schedule);
+    job->last_end_ms = JOBSCHED_NONE;
     job->spec.name = job->name;
     job->spec.timezone = job->timezone;
     job->spec.schedule = jsi_schedule_text(job->schedule);
@@ -177,11 +179,21 @@ void jsi_job_release(jobsched *s, jsi_job *job)
     }
 }
 
+/* A fixed delay counts from the last end, or from what was skipped since. While a run goes on this
+ * is an instant at which to look again. */
+static int64_t next_after_mark(const jsi_job *job)
+{
+    int64_t from_ms = job->mark_ms;
+    if (job->delay_ms > 0 && job->last_end_ms != JOBSCHED_NONE && job->last_end_ms > from_ms) {
+        from_ms = job->last_end_ms;
+    }
+    return jobsched_schedule_next(job->schedule, from_ms);
+}
+
 void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
 {
     job->waits = false;
-    job->next_ms =
-        job->spec.disabled ? JOBSCHED_NONE : jobsched_schedule_next(job->schedule, job->mark_ms);
+    job->next_ms = job->spec.disabled ? JOBSCHED_NONE : next_after_mark(job);
     if (job->next_ms == JOBSCHED_NONE) {
         job->phase = JSI_JOB_IDLE;
         return;

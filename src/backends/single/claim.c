@@ -9,6 +9,7 @@ static void forget_answer(jobsched_claim *item)
     item->token = 0;
     item->attempt = 0;
     item->mark_ms = 0;
+    item->last_end_ms = JOBSCHED_NONE;
     item->granted_ms = 0;
     item->wait_ms = 0;
     item->holder_token = 0;
@@ -118,6 +119,35 @@ static int record_paused(struct store *store, struct fence *fence, const jobsche
     return JOBSCHED_OK;
 }
 
+static void answer_held(const struct store *store, const struct row *holder, jobsched_claim *item)
+{
+    item->answer = JOBSCHED_ANSWER_HELD;
+    item->holder_token = holder->token;
+    item->holder_since_ms = holder->started_ms;
+    size_t bytes = strlen(store->config.node_name);
+    if (bytes > JOBSCHED_NAME_BYTES) {
+        bytes = JOBSCHED_NAME_BYTES;
+    }
+    memcpy(item->holder, store->config.node_name, bytes);
+}
+
+/* A fixed delay has no occurrence before the last run has ended, and that end says when. */
+static void judge_delay(const struct store *store, const struct fence *fence, jobsched_claim *item)
+{
+    const struct row *holder = find_holder(fence);
+    if (holder != NULL) {
+        answer_held(store, holder, item);
+        return;
+    }
+    int64_t from_ms = fence->mark_ms;
+    if (fence->last_end_ms != JOBSCHED_NONE && fence->last_end_ms > from_ms) {
+        from_ms = fence->last_end_ms;
+    }
+    if (item->scheduled_ms < from_ms + item->delay_ms) {
+        item->answer = JOBSCHED_ANSWER_MOVED;
+    }
+}
+
 /* The rules of kinds SCHEDULED, CATCH_UP and SKIP up to the holder. Leaves the answer at
  * NONE if the occurrence is to be granted. */
 static int judge_scheduled(struct store *store, struct fence *fence, jobsched_claim *item,
@@ -130,6 +160,12 @@ static int judge_scheduled(struct store *store, struct fence *fence, jobsched_cl
     if (fence->mark_ms != item->after_ms) {
         item->answer = JOBSCHED_ANSWER_MOVED;
         return JOBSCHED_OK;
+    }
+    if (item->delay_ms > 0) {
+        judge_delay(store, fence, item);
+        if (item->answer != JOBSCHED_ANSWER_NONE) {
+            return JOBSCHED_OK;
+        }
     }
     if (item->scheduled_ms > now_ms) {
         item->answer = JOBSCHED_ANSWER_EARLY;
@@ -163,14 +199,7 @@ static void judge_pending(const struct fence *fence, jobsched_claim *item, struc
 static int refuse_held(struct store *store, struct fence *fence, jobsched_claim *item,
                        const struct row *holder, struct row *row, int64_t now_ms)
 {
-    item->answer = JOBSCHED_ANSWER_HELD;
-    item->holder_token = holder->token;
-    item->holder_since_ms = holder->started_ms;
-    size_t bytes = strlen(store->config.node_name);
-    if (bytes > JOBSCHED_NAME_BYTES) {
-        bytes = JOBSCHED_NAME_BYTES;
-    }
-    memcpy(item->holder, store->config.node_name, bytes);
+    answer_held(store, holder, item);
     if (item->when_held != JOBSCHED_HELD_SKIP || item->kind == JOBSCHED_KIND_RERUN) {
         return JOBSCHED_OK;
     }
@@ -292,6 +321,7 @@ int jsi_single_claim(void *backend, jobsched_call *call, jobsched_claim *items, 
         code = claim_in_fence(store, fence, &items[i], now_ms, grants_left);
         code = jsi_single_batch_code(code, i, count);
         items[i].mark_ms = fence->mark_ms;
+        items[i].last_end_ms = fence->last_end_ms;
         grants_left -=
             items[i].answer == JOBSCHED_ANSWER_GRANTED && items[i].token > 0 && grants_left > 0;
     }

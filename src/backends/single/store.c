@@ -173,7 +173,7 @@ static int is_open(const struct row *row)
 int jsi_single_row_wants_rerun(const struct row *row)
 {
     return row->outcome == JOBSCHED_OUTCOME_INTERRUPTED && row->recover == JOBSCHED_RECOVER_RERUN &&
-           row->attempt <= row->recover_limit && !row->fence->removed;
+           row->attempt <= row->recover_limit && !row->cancel && !row->fence->removed;
 }
 
 struct row *jsi_single_row_new(struct store *store, struct fence *fence, const char *request)

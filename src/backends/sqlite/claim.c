@@ -169,6 +169,42 @@ static int rule_pause(struct attempt *attempt)
     return result == 0 ? answer(attempt, JOBSCHED_ANSWER_PAUSED) : result;
 }
 
+static int answer_held(struct attempt *attempt, const struct jsi_holder *holder)
+{
+    jobsched_claim *item = attempt->item;
+    int64_t wait_ms = item->lease_ms / HELD_WAIT_PART;
+    wait_ms = wait_ms < HELD_WAIT_MIN_MS ? HELD_WAIT_MIN_MS : wait_ms;
+    item->wait_ms = wait_ms > HELD_WAIT_MAX_MS ? HELD_WAIT_MAX_MS : wait_ms;
+    item->holder_token = holder->token;
+    item->holder_since_ms = holder->since_ms;
+    memcpy(item->holder, holder->node, sizeof item->holder);
+    return answer(attempt, JOBSCHED_ANSWER_HELD);
+}
+
+/* A fixed delay has no occurrence before the last run has ended, and that end says when. */
+static int rule_delay(struct attempt *attempt)
+{
+    jobsched_claim *item = attempt->item;
+    struct jsi_holder holder;
+    int result = jsi_fence_holder(attempt->lane, attempt->fence.id, 0, &holder);
+    if (result == 1) {
+        return answer_held(attempt, &holder);
+    }
+    if (result == 0) {
+        /* Holders found dead count as ended now. */
+        result = jsi_fence_read(attempt->lane, item->job, &attempt->fence);
+    }
+    if (result < 0) {
+        return result;
+    }
+    int64_t from_ms = attempt->fence.mark_ms;
+    int64_t end_ms = attempt->fence.last_end_ms;
+    item->last_end_ms = end_ms;
+    from_ms = end_ms != JOBSCHED_NONE && end_ms > from_ms ? end_ms : from_ms;
+    return item->scheduled_ms >= from_ms + item->delay_ms ? NEXT
+                                                          : answer(attempt, JOBSCHED_ANSWER_MOVED);
+}
+
 /* What has a place on the schedule: SCHEDULED, CATCH_UP, SKIP. */
 static int rule_schedule(struct attempt *attempt)
 {
@@ -183,6 +219,12 @@ static int rule_schedule(struct attempt *attempt)
         return answer(attempt, JOBSCHED_ANSWER_MOVED);
     }
 #endif
+    if (item->delay_ms > 0) {
+        int result = rule_delay(attempt);
+        if (result != NEXT) {
+            return result;
+        }
+    }
     if (item->scheduled_ms > attempt->lane->now_ms) {
         item->wait_ms = item->scheduled_ms - attempt->lane->now_ms;
         return answer(attempt, JOBSCHED_ANSWER_EARLY);
@@ -275,13 +317,7 @@ static int rule_holder(struct attempt *attempt)
             return result;
         }
     }
-    int64_t wait_ms = item->lease_ms / HELD_WAIT_PART;
-    wait_ms = wait_ms < HELD_WAIT_MIN_MS ? HELD_WAIT_MIN_MS : wait_ms;
-    item->wait_ms = wait_ms > HELD_WAIT_MAX_MS ? HELD_WAIT_MAX_MS : wait_ms;
-    item->holder_token = holder.token;
-    item->holder_since_ms = holder.since_ms;
-    memcpy(item->holder, holder.node, sizeof item->holder);
-    return answer(attempt, JOBSCHED_ANSWER_HELD);
+    return answer_held(attempt, &holder);
 }
 
 static int grant(struct attempt *attempt)
@@ -364,6 +400,7 @@ static int claim_one(struct jsi_sqlite_lane *lane, jobsched_claim *item, int ful
     item->token = 0;
     item->attempt = 0;
     item->mark_ms = 0;
+    item->last_end_ms = JOBSCHED_NONE;
     item->granted_ms = 0;
     item->wait_ms = 0;
     item->holder_token = 0;
@@ -381,6 +418,7 @@ static int claim_one(struct jsi_sqlite_lane *lane, jobsched_claim *item, int ful
         return result;
     }
     item->mark_ms = attempt.fence.mark_ms;
+    item->last_end_ms = attempt.fence.last_end_ms;
     result = decide(&attempt);
     return result < 0 ? result : 0;
 }
