@@ -161,10 +161,17 @@ static void check_order(const share *one, check_report *report)
     }
 }
 
-/* G1, from the callbacks' own records. */
-static void check_twice(const share *one, check_report *report)
+static void sort_runs(share *one, int (*order)(const void *, const void *))
 {
-    qsort(one->runs, one->run_count, sizeof *one->runs, by_schedule);
+    if (one->run_count > 0) { /* qsort(NULL, 0) is not defined */
+        qsort(one->runs, one->run_count, sizeof *one->runs, order);
+    }
+}
+
+/* G1, from the callbacks' own records. */
+static void check_twice(share *one, check_report *report)
+{
+    sort_runs(one, by_schedule);
     for (size_t i = 1; i < one->run_count; i++) {
         const run *now = &one->runs[i];
         const run *before = &one->runs[i - 1];
@@ -330,7 +337,9 @@ static void measure(const check_input *input, const share *shares, check_report 
 
 static void give_rows(const check_input *input, share *shares, check_report *report)
 {
-    qsort(input->rows, input->row_count, sizeof *input->rows, by_job_and_instant);
+    if (input->row_count > 0) {
+        qsort(input->rows, input->row_count, sizeof *input->rows, by_job_and_instant);
+    }
     for (size_t i = 0; i < input->row_count;) {
         size_t end = i;
         while (end < input->row_count && strcmp(input->rows[end].job, input->rows[i].job) == 0) {
@@ -364,7 +373,7 @@ void check_run(check_input *input, check_report *out_report)
     }
     give_rows(input, shares, out_report);
     for (size_t i = 0; i < input->job_count; i++) {
-        qsort(shares[i].runs, shares[i].run_count, sizeof(run), by_start);
+        sort_runs(&shares[i], by_start);
         check_order(&shares[i], out_report);
         check_twice(&shares[i], out_report);
         check_rows(input, &shares[i], out_report);

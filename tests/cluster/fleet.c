@@ -266,9 +266,17 @@ void fleet_gone(fleet_node *node)
     shut(node);
 }
 
-void fleet_drain(fleet_node *node)
+static void send_drain(const fleet *f, fleet_node *node)
 {
-    fleet_send(node, "drain 30000");
+    char command[32];
+    (void)snprintf(command, sizeof command, "drain %lld",
+                   (long long)(f->drain_ms == 0 ? 30000 : f->drain_ms));
+    fleet_send(node, command);
+}
+
+void fleet_drain(fleet *f, fleet_node *node)
+{
+    send_drain(f, node);
     (void)fleet_await(node, "drained 0 ", FLEET_SOON_MS);
     fleet_leave(node);
 }
@@ -277,7 +285,7 @@ void fleet_drain_all(fleet *f)
 {
     for (size_t i = 0; i < f->node_count; i++) {
         if (f->nodes[i].pid != 0) {
-            fleet_send(&f->nodes[i], "drain 30000");
+            send_drain(f, &f->nodes[i]);
         }
     }
     for (size_t i = 0; i < f->node_count; i++) {

@@ -36,6 +36,9 @@ typedef struct fleet {
     const char *backend;                      /* NULL: found by the URL */
     const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
     bool no_override;
+    /* For a drain; 0: 30 s. Runs that would go on for long are asked to stop in its last fifth,
+     * so tests that have such use a short one. */
+    int64_t drain_ms;
     const check_job *jobs;
     size_t job_count;
     fleet_node nodes[FLEET_NODES_MAX];
@@ -75,7 +78,7 @@ void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
 void fleet_leave(fleet_node *node);
 void fleet_gone(fleet_node *node);
 /* Drains with success, then leaves. All: every node that is left. */
-void fleet_drain(fleet_node *node);
+void fleet_drain(fleet *f, fleet_node *node);
 void fleet_drain_all(fleet *f);
 fleet_node *fleet_by_pid(fleet *f, pid_t pid);
 

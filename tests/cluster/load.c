@@ -50,8 +50,8 @@ static check_job *make_jobs(size_t count)
     return jobs;
 }
 
-/* A process that comes and goes: sometimes within a second, sometimes over its turn; every third
- * time it is killed. It must change nothing for the others. */
+/* A process that comes and goes: sometimes within a second, sometimes over its turn. It must change
+ * nothing for the others. */
 static void come_and_go(fleet *f, size_t turn)
 {
     static const int64_t offsets_ms[] = {20000, 0, -20000, 5};
@@ -59,7 +59,7 @@ static void come_and_go(fleet *f, size_t turn)
     (void)fleet_await(guest, "ready", FLEET_SOON_MS);
     fleet_wait_until(fleet_now_ms() + (int64_t)(turn * 37 % 150));
     fleet_read_log(f);
-    fleet_drain(guest);
+    fleet_drain(f, guest);
 }
 
 void load_run(fleet *f, const load_plan *plan, check_report *out_report)

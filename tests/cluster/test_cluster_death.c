@@ -86,6 +86,7 @@ static void test_frozen_owner_is_told_before_it_goes_on(void **state)
     check_job jobs[1 + OTHERS];
     set_jobs(f, jobs, &victim, 1);
     f->settings[0] = "lease=2s";
+    f->drain_ms = 6000;
     fleet_node *owner = fleet_start(f, 30000);
     int64_t ready_ms = fleet_now_ms();
     fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "victim"};

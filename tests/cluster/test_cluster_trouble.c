@@ -37,6 +37,7 @@ static void begin(fleet *f, trouble *t)
     fleet_jobs(f, jobs, JOBS);
     f->settings[0] = "lease=3s";
     f->settings[1] = "misfire_after=1s";
+    f->drain_ms = 6000;
     (void)fleet_start(f, -30000);
     t->ready_ms = fleet_now_ms();
     (void)fleet_start(f, 30000);
