@@ -431,6 +431,12 @@ typedef struct jobsched_job_spec {
     int64_t lease_ms;    /* 0: that of the scheduler */
     int32_t disabled;    /* not 0: registered, never due by its schedule; can be triggered */
     int32_t allow_never; /* not 0: accept a schedule that can never match */
+    int32_t dst_gap;     /* enum jobsched_dst_gap */
+    int32_t dst_overlap; /* enum jobsched_dst_overlap */
+    const jobsched_calendar *const *calendars; /* exclusions, ended by NULL; NULL: none. All must
+                                                  include an instant. Kept alive as long as needed */
+    int32_t calendar_policy;                   /* enum jobsched_calendar_policy */
+    int32_t reserved;
 } jobsched_job_spec;
 
 /* ---- Events ------------------------------------------------------------- */
@@ -521,9 +527,11 @@ typedef struct jobsched_options {
     jobsched_observer_fn observer;       /* NULL: none */
     void *observer_data;
     const struct jobsched_backend *const
-        *backends; /* drivers tried before those that ship and those
+        *backends;              /* drivers tried before those that ship and those
                                    that can be loaded, ended by NULL; for static linking and for
                                    backends of your own (jobsched/backend.h). NULL: none */
+    const char *zone_directory; /* zone files are looked for here first; NULL: only in TZDIR and
+                                   /usr/share/zoneinfo */
 } jobsched_options;
 
 /* Sets one option from text, by the name that docs/settings.md lists ("lease",
@@ -556,6 +564,11 @@ JOBSCHED_API int jobsched_open(const jobsched_options *options, jobsched **out_s
  * ENEVER  the schedule can never match and allow_never is not set. */
 JOBSCHED_API int jobsched_add(jobsched *scheduler, const jobsched_job_spec *spec,
                               int64_t *out_next_at_ms);
+
+/* Reads zone data anew, as after an update of the system's: every job of this node goes on from
+ * its mark by the new data. (Calendars keep the data they were parsed with.) Blocks for reading.
+ * Jobs whose zone cannot be read keep the data they have, and the first such error is returned. */
+JOBSCHED_API int jobsched_zones_reload(jobsched *scheduler);
 
 /* Unregisters a job on this node only: it is no longer offered here, while other
  * nodes that registered it go on. A run that goes on here is not disturbed.

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "engine/internal.h"
+#include "schedule/zone.h"
 
 #include <stdio.h>
 #include <sys/random.h>
@@ -62,12 +63,17 @@ static int make_locks(jobsched *s)
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         return jobsched_fail(JOBSCHED_EOS, 0, "no mutex could be made");
     }
+    if (pthread_mutex_init(&s->zones_lock, NULL) != 0) {
+        (void)pthread_mutex_destroy(&s->lock);
+        return jobsched_fail(JOBSCHED_EOS, 0, "no mutex could be made");
+    }
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         int failed = jsi_cond_init(all[i]);
         if (failed != 0) {
             while (i-- > 0) {
                 (void)pthread_cond_destroy(all[i]);
             }
+            (void)pthread_mutex_destroy(&s->zones_lock);
             (void)pthread_mutex_destroy(&s->lock);
             return failed;
         }
@@ -82,6 +88,7 @@ static void drop_locks(jobsched *s)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)pthread_cond_destroy(all[i]);
     }
+    (void)pthread_mutex_destroy(&s->zones_lock);
     (void)pthread_mutex_destroy(&s->lock);
 }
 
@@ -165,6 +172,8 @@ static int init_parts(jobsched *s, const jobsched_options *options)
     failed = failed != 0 ? failed : make_node_id(s->node_id);
     failed = failed != 0 ? failed : jsi_settings_init(&s->settings, options, &s->allocator);
     failed = failed != 0 ? failed : make_batches(s);
+    failed = failed != 0 ? failed
+                         : jsi_zone_cache_new(&s->allocator, s->settings.zone_directory, &s->zones);
     failed = failed != 0
                  ? failed
                  : jsi_registry_find(s->settings.lock, options->backends, &s->driver, &s->library);
@@ -175,6 +184,7 @@ static void destroy_parts(jobsched *s)
 {
     jobsched_allocator allocator = s->allocator;
     jsi_registry_close(s->library);
+    jsi_zone_cache_free(s->zones);
     drop_batches(s);
     jsi_settings_fini(&s->settings, &allocator);
     jsi_free(&allocator, s);

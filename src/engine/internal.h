@@ -1,7 +1,7 @@
 /* internal.h: the engine's objects.
  *
- * One lock, s->lock, guards everything here that is not marked otherwise; it is the only lock
- * of the engine, and it is never held while calling out (job, observer, backend, executor). The
+ * One lock, s->lock, guards everything here that is not marked otherwise, and it is never held
+ * while calling out (job, observer, backend, executor). The
  * injected clock and allocator are called with it held.
  *
  * The work is done by steps; threads.c only calls them in turn, so a simulator can, too:
@@ -60,9 +60,11 @@ typedef struct jsi_job {
     /* fixed */
     char *name;
     char *definition;
+    char *text; /* of the schedule */
     char *timezone;
-    jobsched_schedule *schedule;
-    jobsched_job_spec spec; /* its texts point to the copies above */
+    const jobsched_calendar **calendars; /* the spec's list; what it names is kept by schedule */
+    jobsched_schedule *schedule; /* guarded by s->lock: jobsched_zones_reload exchanges it */
+    jobsched_job_spec spec;      /* its texts point to the copies above */
     int64_t lease_ms;
     int64_t delay_ms; /* of "@after D"; else 0 */
 
@@ -137,7 +139,7 @@ typedef struct jsi_thread {
 
 /* The options with defaults filled in and texts copied. */
 typedef struct jsi_settings {
-    char *lock, *name_space, *node_name, *app_version;
+    char *lock, *name_space, *node_name, *app_version, *zone_directory;
     int64_t lease_ms, request_timeout_ms, misfire_after_ms, history_age_ms;
     uint32_t workers, history_count;
 } jsi_settings;
@@ -158,6 +160,10 @@ struct jobsched {
     void *library; /* of a loaded driver */
     void *backend;
     jobsched_backend_config config;
+
+    /* Serialises the use of zones; never held together with lock. */
+    pthread_mutex_t zones_lock;
+    struct jsi_zone_cache *zones;
 
     pthread_mutex_t lock;
     /* what each waits for: something due or moved; something to ask or write; a beat; a run;
@@ -250,6 +256,9 @@ void jsi_registry_close(void *library);
 /* ---- job.c --------------------------------------------------------------- */
 
 int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job);
+
+/* Parses the job's schedule again, for jobsched_zones_reload. Needs the lock not held. */
+int jsi_job_parse(jobsched *s, const jsi_job *job, jobsched_schedule **out_schedule);
 
 /* Gives back one reference, and frees the job (calling user_data_free) with the last. Needs the
  * lock NOT held. */

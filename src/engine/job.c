@@ -1,5 +1,6 @@
 /* job.c: a job of this node: made from its spec, armed, disarmed, freed.
  * Locks: functions ending in _locked need s->lock; jsi_job_release must not have it. */
+#include "base/hash.h"
 #include "engine/internal.h"
 #include "schedule/schedule.h"
 
@@ -81,13 +82,18 @@ static int make_definition(const jobsched *s, jsi_job *job)
 {
     const jobsched_job_spec *spec = &job->spec;
     char text[JOBSCHED_DEFINITION_BYTES + 1];
+    uint64_t calendars = 0; /* in their order */
+    for (size_t i = 0; spec->calendars != NULL && spec->calendars[i] != NULL; i++) {
+        calendars = jsi_mix64(calendars ^ jsi_calendar_fingerprint(spec->calendars[i]));
+    }
     int length = snprintf(
         text, sizeof text,
-        "schedule=%s\ntimezone=%s\nmisfire=%d,%u,%lld\noverlap=%d\n"
-        "recover=%d,%u\njitter=%lld\ndisabled=%d\n",
-        jsi_schedule_text(job->schedule), spec->timezone == NULL ? "" : spec->timezone,
-        spec->misfire, spec->misfire_limit, (long long)spec->misfire_grace_ms, spec->overlap,
-        spec->recover, spec->recover_limit, (long long)spec->jitter_ms, spec->disabled != 0);
+        "schedule=%s\ntimezone=%s\nmisfire=%d,%u,%lld\noverlap=%d\nrecover=%d,%u\njitter=%lld\n"
+        "disabled=%d\ndst=%d,%d\ncalendars=%d,%016llx\n",
+        job->text, spec->timezone == NULL ? "" : spec->timezone, spec->misfire, spec->misfire_limit,
+        (long long)spec->misfire_grace_ms, spec->overlap, spec->recover, spec->recover_limit,
+        (long long)spec->jitter_ms, spec->disabled != 0, spec->dst_gap, spec->dst_overlap,
+        spec->calendar_policy, (unsigned long long)calendars);
     if (length < 0 || (size_t)length >= sizeof text) {
         return jobsched_fail(JOBSCHED_EINVAL, 0, "definition of job '%s' is longer than %d bytes",
                              spec->name, JOBSCHED_DEFINITION_BYTES);
@@ -101,11 +107,13 @@ static void free_parts(const jobsched *s, jsi_job *job)
     jobsched_schedule_free(job->schedule);
     jsi_free(&s->allocator, job->name);
     jsi_free(&s->allocator, job->definition);
+    jsi_free(&s->allocator, job->text);
     jsi_free(&s->allocator, job->timezone);
+    jsi_free(&s->allocator, job->calendars);
     jsi_free(&s->allocator, job);
 }
 
-static int parse_schedule(const jobsched *s, const jobsched_job_spec *spec,
+static int parse_schedule(jobsched *s, const jobsched_job_spec *spec,
                           jobsched_schedule **out_schedule)
 {
     /* The key of H and ~ is the job's identity in the cluster: namespace and name. */
@@ -116,8 +124,15 @@ static int parse_schedule(const jobsched *s, const jobsched_job_spec *spec,
     options.timezone = spec->timezone;
     options.key = key;
     options.allocator = &s->allocator;
+    options.zone_directory = s->settings.zone_directory;
+    options.dst_gap = spec->dst_gap;
+    options.dst_overlap = spec->dst_overlap;
+    options.calendars = spec->calendars;
+    options.calendar_policy = spec->calendar_policy;
     jobsched_schedule *schedule = NULL;
-    int failed = jobsched_schedule_parse(spec->schedule, &options, &schedule);
+    (void)pthread_mutex_lock(&s->zones_lock);
+    int failed = jsi_schedule_parse(spec->schedule, &options, s->zones, &schedule);
+    (void)pthread_mutex_unlock(&s->zones_lock);
     if (failed != 0) {
         return failed;
     }
@@ -129,6 +144,30 @@ static int parse_schedule(const jobsched *s, const jobsched_job_spec *spec,
                              spec->schedule, spec->name);
     }
     *out_schedule = schedule;
+    return JOBSCHED_OK;
+}
+
+int jsi_job_parse(jobsched *s, const jsi_job *job, jobsched_schedule **out_schedule)
+{
+    return parse_schedule(s, &job->spec, out_schedule);
+}
+
+static int copy_calendars(const jobsched *s, jsi_job *job)
+{
+    size_t count = 0;
+    while (job->spec.calendars != NULL && job->spec.calendars[count] != NULL) {
+        count++;
+    }
+    if (count == 0) {
+        job->spec.calendars = NULL;
+        return JOBSCHED_OK;
+    }
+    job->calendars = jsi_new(&s->allocator, (count + 1) * sizeof *job->calendars);
+    if (job->calendars == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    memcpy(job->calendars, job->spec.calendars, count * sizeof *job->calendars);
+    job->spec.calendars = job->calendars;
     return JOBSCHED_OK;
 }
 
@@ -148,12 +187,17 @@ int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
     job->next_ms = JOBSCHED_NONE;
     job->ask.job = job;
     job->name = jsi_strdup(&s->allocator, spec->name);
+    job->text = jsi_strdup(&s->allocator, spec->schedule);
     job->timezone = jsi_strdup(&s->allocator, spec->timezone);
     fill_defaults(s, job);
-    if (job->name == NULL || (spec->timezone != NULL && job->timezone == NULL)) {
+    job->spec.schedule = job->text;
+    job->spec.timezone = job->timezone;
+    if (job->name == NULL || job->text == NULL ||
+        (spec->timezone != NULL && job->timezone == NULL)) {
         failed = JOBSCHED_ENOMEM;
     }
-    failed = failed != 0 ? failed : parse_schedule(s, spec, &job->schedule);
+    failed = failed != 0 ? failed : copy_calendars(s, job);
+    failed = failed != 0 ? failed : parse_schedule(s, &job->spec, &job->schedule);
     failed = failed != 0 ? failed : make_definition(s, job);
     if (failed != 0) {
         free_parts(s, job);
@@ -162,8 +206,6 @@ int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
     job->delay_ms = jsi_schedule_delay_ms(job->schedule);
     job->last_end_ms = JOBSCHED_NONE;
     job->spec.name = job->name;
-    job->spec.timezone = job->timezone;
-    job->spec.schedule = jsi_schedule_text(job->schedule);
     *out_job = job;
     return JOBSCHED_OK;
 }

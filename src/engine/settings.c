@@ -26,6 +26,7 @@ static const setting_entry option_settings[] = {
     {"lock", TEXT, FIELD(jobsched_options, lock), 0, 0, NULL},
     {"namespace", TEXT, FIELD(jobsched_options, name_space), 0, 0, NULL},
     {"node_name", TEXT, FIELD(jobsched_options, node_name), 0, 0, NULL},
+    {"zone_directory", TEXT, FIELD(jobsched_options, zone_directory), 0, 0, NULL},
     {"app_version", TEXT, FIELD(jobsched_options, app_version), 0, 0, NULL},
     {"lease", SPAN, FIELD(jobsched_options, lease_ms), JSI_LEASE_MIN_MS, JSI_LEASE_MAX_MS, NULL},
     {"request_timeout", SPAN, FIELD(jobsched_options, request_timeout_ms), 1, JSI_LEASE_MAX_MS,
@@ -39,6 +40,9 @@ static const setting_entry option_settings[] = {
 
 static const char *const misfires[] = {"once", "skip", "all", NULL};
 static const char *const overlaps[] = {"skip", "queue", "allow", NULL};
+static const char *const gaps[] = {"default", "run-after", "skip", NULL};
+static const char *const passes[] = {"default", "first", "both", NULL};
+static const char *const moves[] = {"skip", "next", "next-day", "previous-day", NULL};
 static const char *const recovers[] = {"leave", "rerun", NULL};
 static const char *const inverted[] = {NULL};
 
@@ -61,6 +65,9 @@ static const setting_entry job_settings[] = {
     {"timeout", SPAN, FIELD(jobsched_job_spec, timeout_ms), 1, JSI_SPAN_MAX_MS, NULL},
     {"jitter", SPAN, FIELD(jobsched_job_spec, jitter_ms), 0, JSI_SPAN_MAX_MS, NULL},
     {"lease", SPAN, FIELD(jobsched_job_spec, lease_ms), JSI_LEASE_MIN_MS, JSI_LEASE_MAX_MS, NULL},
+    {"dst_gap", CHOICE, FIELD(jobsched_job_spec, dst_gap), 0, 0, gaps},
+    {"dst_overlap", CHOICE, FIELD(jobsched_job_spec, dst_overlap), 0, 0, passes},
+    {"calendar_policy", CHOICE, FIELD(jobsched_job_spec, calendar_policy), 0, 0, moves},
     {"enabled", FLAG, FIELD(jobsched_job_spec, disabled), 0, 1, inverted},
     {"allow_never", FLAG, FIELD(jobsched_job_spec, allow_never), 0, 1, NULL},
 };
@@ -358,6 +365,10 @@ static int pick_texts(jsi_settings *settings, const jobsched_options *options,
     settings->name_space = jsi_strdup(allocator, name_space);
     settings->node_name = jsi_strdup(allocator, node);
     settings->app_version = jsi_strdup(allocator, version);
+    settings->zone_directory = jsi_strdup(allocator, options->zone_directory);
+    if (options->zone_directory != NULL && settings->zone_directory == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
     return settings->lock == NULL || settings->name_space == NULL || settings->node_name == NULL ||
                    settings->app_version == NULL
                ? JOBSCHED_ENOMEM
@@ -384,5 +395,6 @@ void jsi_settings_fini(jsi_settings *settings, const jobsched_allocator *allocat
     jsi_free(allocator, settings->name_space);
     jsi_free(allocator, settings->node_name);
     jsi_free(allocator, settings->app_version);
+    jsi_free(allocator, settings->zone_directory);
     *settings = (jsi_settings){0};
 }

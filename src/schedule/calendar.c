@@ -1,6 +1,8 @@
 /* calendar.c: the rules of a calendar: their text and their answer. The count of
  * references is atomic; all else is immutable, so there are no locks. */
 #include "schedule/calendar.h"
+#include "base/hash.h"
+#include "schedule/schedule.h"
 
 enum { CALENDAR_BYTES_MAX = 65536, SECONDS_PER_MINUTE = 60 };
 
@@ -250,6 +252,11 @@ static int take_options(const jobsched_calendar_options *given, jobsched_calenda
     return JOBSCHED_OK;
 }
 
+uint64_t jsi_calendar_fingerprint(const jobsched_calendar *calendar)
+{
+    return calendar->fingerprint;
+}
+
 int jobsched_calendar_parse(const char *text, const jobsched_calendar_options *options,
                             jobsched_calendar **out_calendar)
 {
@@ -293,6 +300,11 @@ int jobsched_calendar_parse(const char *text, const jobsched_calendar_options *o
     if (code != JOBSCHED_OK) {
         jsi_calendar_release(calendar);
         return code;
+    }
+    calendar->fingerprint = jsi_fnv1a64(JSI_FNV1A64_INIT, text, length);
+    if (zone != NULL) {
+        calendar->fingerprint =
+            jsi_fnv1a64(calendar->fingerprint, zone->name, strlen(zone->name) + 1);
     }
     *out_calendar = calendar;
     return JOBSCHED_OK;

@@ -25,6 +25,7 @@ struct jobsched_calendar {
     jobsched_allocator allocator;
     atomic_uint references;
     const struct jsi_zone *zone; /* NULL: that of each schedule */
+    uint64_t fingerprint;        /* of the text and the zone */
     size_t count;
     struct jsi_calendar_rule rules[];
 };

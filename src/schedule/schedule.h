@@ -23,6 +23,9 @@ int64_t jsi_schedule_count(const jobsched_schedule *schedule, int64_t after_ms, 
  * is always 0, and nothing is counted. */
 int64_t jsi_schedule_delay_ms(const jobsched_schedule *schedule);
 
+/* The same for calendars of the same text and zone: whether nodes mean the same calendar. */
+uint64_t jsi_calendar_fingerprint(const jobsched_calendar *calendar);
+
 /* The text as it was given to jobsched_schedule_parse(). */
 const char *jsi_schedule_text(const jobsched_schedule *schedule);
 
