@@ -86,10 +86,12 @@ static bool is_zone_name(const char *name, size_t length)
     return part && length <= JSI_ZONE_NAME_BYTES;
 }
 
-/* Where the names of these lead is not civil time, or the plain name does as well. */
-static bool is_refused_tree(const char *name)
+/* The tree that counts leap seconds and its twin that does not, and the host's own
+ * choice, about which nodes of one cluster could disagree. */
+static bool is_refused_name(const char *name)
 {
-    return strncmp(name, "right/", 6) == 0 || strncmp(name, "posix/", 6) == 0;
+    return strncmp(name, "right/", 6) == 0 || strncmp(name, "posix/", 6) == 0 ||
+           strcmp(name, "localtime") == 0 || strcmp(name, "posixrules") == 0;
 }
 
 static int refuse_zone(const struct jsi_source *source, size_t begin, const char *name,
@@ -142,8 +144,8 @@ static int find_zone(struct parse *parse, const struct jsi_source *source, size_
     if (strcmp(name, "UTC") == 0 || strcmp(name, "Etc/UTC") == 0) {
         return JOBSCHED_OK; /* needs no data */
     }
-    if (is_refused_tree(name)) {
-        return jsi_syntax_fail(source, &place, "'%s': use the name without '%.6s'", name, name);
+    if (is_refused_name(name)) {
+        return jsi_syntax_fail(source, &place, "'%s' is not the name of a place's time zone", name);
     }
     enum jsi_zone_result result =
         parse->cache != NULL

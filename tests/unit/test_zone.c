@@ -361,6 +361,8 @@ static void test_names_that_are_no_zones_are_refused(void **state)
         "Europe/Berlin\n",
         "Euro pe",
         "leapseconds",
+        "localtime",
+        "posixrules",
         "a/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         jobsched_schedule *schedule = NULL;
