@@ -141,6 +141,10 @@ static bool make_case(struct given *given, jobsched_schedule *const *parsed, uin
     job->mark_ms = BEGIN_MS + pick(state, -100000, 700000);
     given->now_ms = job->mark_ms + pick(state, 0, random_next(state) % 3 ? 60000 : 7200000);
     job->next_ms = jobsched_schedule_next(job->schedule, job->mark_ms);
+    if (random_next(state) % 10 == 0 && job->next_ms != JOBSCHED_NONE) {
+        given->now_ms = job->next_ms + jsi_jitter(job, job->next_ms) +
+                        given->s.settings.misfire_after_ms; /* as late as is not missed */
+    }
     job->waits = random_next(state) % 3 == 0;
     job->ask.kind = job->waits ? (int32_t)pick(state, 0, 1) : JOBSCHED_CLAIM_SKIP;
     /* Only what may wait does. */

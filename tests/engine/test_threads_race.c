@@ -44,6 +44,9 @@ static int body(jobsched_run *run, void *user_data)
         (void)atomic_fetch_add(&arena->repeats, 1);
     }
     (void)jobsched_run_note(run, "racing");
+    if (token % 4 == 0) {
+        live_pause(); /* long enough for others to be due meanwhile */
+    }
     (void)jobsched_run_progress(run, token, token);
     if (jobsched_run_lease_left_ms(run) < 0 || jobsched_run_scheduled_at_ms(run) <= 0) {
         (void)atomic_fetch_add(&arena->strange, 1);
