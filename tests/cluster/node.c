@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 20, ALIVE_EVERY_MS = 100, JOBS_MAX = 4096, LINE_BYTES = 512 };
+enum { SLICE_MS = 20, JOBS_MAX = 4096, LINE_BYTES = 512 };
 
 typedef struct work {
     char name[24];
@@ -93,7 +93,7 @@ static void write_record(const record *entry)
     }
 }
 
-static void write_run(int what, const jobsched_run *run, const work *job, int reason, int code)
+static record run_record(int what, const jobsched_run *run, const work *job, int reason)
 {
     record entry = new_record(what, job->name);
     entry.scheduled_ms = jobsched_run_scheduled_at_ms(run);
@@ -102,11 +102,23 @@ static void write_run(int what, const jobsched_run *run, const work *job, int re
     entry.kind = jobsched_run_kind(run);
     entry.attempt = (int32_t)jobsched_run_attempt(run);
     entry.stop_reason = reason;
+    return entry;
+}
+
+static void write_run(int what, const jobsched_run *run, const work *job, int reason, int code)
+{
+    record entry = run_record(what, run, job, reason);
     entry.code = code;
-    if (what == RECORD_ALIVE) {
-        /* at_us is from before the question, so this errs towards an earlier end: no false alarm. */
-        entry.lease_until_us = entry.at_us + jobsched_run_lease_left_ms(run) * 1000;
-    }
+    write_record(&entry);
+}
+
+/* What the run was told at an instant that is from before the question: however long this process
+ * is frozen on the way, the record claims nothing that was not so. */
+static void write_alive(const jobsched_run *run, const work *job, int reason, int64_t asked_us)
+{
+    record entry = run_record(RECORD_ALIVE, run, job, reason);
+    entry.at_us = asked_us;
+    entry.lease_until_us = asked_us + jobsched_run_lease_left_ms(run) * 1000;
     write_record(&entry);
 }
 
@@ -153,7 +165,6 @@ static int do_work(jobsched_run *run, void *user_data)
     int reason = JOBSCHED_STOP_NONE;
     write_run(RECORD_START, run, job, reason, 0);
     int64_t begun_ms = plain_mono_ms(NULL);
-    int64_t alive_ms = begun_ms;
     bool stops = false;
     while (!stops) {
         int64_t now_ms = plain_mono_ms(NULL);
@@ -162,15 +173,15 @@ static int do_work(jobsched_run *run, void *user_data)
             break;
         }
         nap_ms(left_ms < SLICE_MS ? left_ms : SLICE_MS);
+        int64_t asked_us = clock_us(CLOCK_REALTIME);
         int seen = jobsched_run_should_stop(run);
         if (seen != reason) {
             reason = seen;
             write_run(RECORD_STOP_SEEN, run, job, reason, 0);
         }
         stops = seen != JOBSCHED_STOP_NONE && !job->ignores;
-        if (job->tells_alive && now_ms >= alive_ms) {
-            alive_ms = now_ms + ALIVE_EVERY_MS;
-            write_run(RECORD_ALIVE, run, job, reason, 0);
+        if (job->tells_alive) {
+            write_alive(run, job, reason, asked_us);
         }
     }
     int code = stops ? JOBSCHED_ECANCELED : JOBSCHED_OK;

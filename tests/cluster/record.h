@@ -12,7 +12,7 @@ enum record_what {
     RECORD_START = 1,     /* the callback was entered */
     RECORD_END = 2,       /* the callback is about to return */
     RECORD_STOP_SEEN = 3, /* the callback saw another stop reason */
-    RECORD_ALIVE = 4,     /* the callback goes on, and was promised its lease until then */
+    RECORD_ALIVE = 4,     /* what the callback was told: stop_reason, and its lease until then */
     RECORD_EVENT = 5      /* the observer was told */
 };
 
