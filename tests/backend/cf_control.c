@@ -194,7 +194,8 @@ static void remove_ends_what_waits(void **state)
     struct cf_row rows[2];
     cf_equal(cf_rows(node, "job", rows, 2), 2);
     for (int i = 0; i < 2; i++) {
-        cf_true(rows[i].record.outcome != JOBSCHED_OUTCOME_WAITING);
+        cf_equal(rows[i].record.outcome, rows[i].request[0] == '\0' ? JOBSCHED_OUTCOME_INTERRUPTED
+                                                                    : JOBSCHED_OUTCOME_CANCELLED);
         cf_true(rows[i].record.finished_at_ms != JOBSCHED_NONE);
     }
     jobsched_announcement revived = cf_announce(node, "job", "every 1 ms", 1);

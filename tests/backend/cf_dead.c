@@ -102,11 +102,15 @@ static void dead_owner_is_replaced_at_once(void **state)
         cf_equal(held.holder_token, told.token);
         cf_equal(look(nodes[i], NULL, NULL), 0);
     }
+    cf_equal(cf_announce(nodes[1], "job", "every 1 ms", 0).last_end_ms, JOBSCHED_NONE);
+    int64_t killed_ms = cf_now(nodes[0]);
     cf_kill(world, owner);
     jobsched_claim next = cf_at(&job, 2);
     take_over(world, nodes[0], &next);
     cf_answer(next, GRANTED);
     cf_true(next.token > told.token);
+    int64_t end_ms = cf_announce(nodes[1], "job", "every 1 ms", 0).last_end_ms;
+    cf_true(end_ms >= killed_ms && end_ms <= cf_now(nodes[1])); /* an interruption is an end */
     size_t interrupted = 0;
     struct cf_found found = {.job = ""};
     for (int i = 0; i < 6; i++) {

@@ -236,6 +236,10 @@ static void *claim_lane(void *arg)
         jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
         lanes->wrong_codes[0] += node->driver->claim(node->backend, &call, &claim, 1) != 0;
         lanes->rounds[0]++;
+        if (claim.answer == JOBSCHED_ANSWER_BUSY) {
+            k--; /* the admin lane was at the job in this instant */
+            continue;
+        }
         if (claim.answer == JOBSCHED_ANSWER_PAUSED) {
             lanes->paused++;
             continue;

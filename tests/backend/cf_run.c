@@ -288,6 +288,26 @@ static void rerun_needs_to_be_asked_for(void **state)
     cf_equal(cf_mark(node, &job), 3);
 }
 
+/* G6: whoever was asked to stop is not started again because its node went away meanwhile. */
+static void rerun_is_not_for_the_cancelled(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    jobsched_claim run = cf_at(&job, 1);
+    run.recover = JOBSCHED_RECOVER_RERUN;
+    run.recover_limit = 3;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    cf_ok(cf_control(node, JOBSCHED_VERB_CANCEL, "job", NULL, NULL));
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_INTERRUPTED), JOBSCHED_LEASE_KEPT);
+    struct cf_found found;
+    cf_equal(find_reruns(node, &found), 0);
+    jobsched_claim rerun = rerun_of(&job, 1, 3);
+    cf_ask(node, &rerun);
+    cf_answer(rerun, DONE);
+    (void)cf_grant(node, &job, 2);
+}
+
 /* G4, G6: a rerun waits for a holder and for the end of a pause, and is not forgotten. */
 static void rerun_waits_for_holder_and_pause(void **state)
 {
@@ -336,6 +356,7 @@ const struct cf_test cf_run_tests[] = {
     {"renew_without_runs_reads_the_clock", renew_without_runs_reads_the_clock, 0},
     {"rerun_is_granted_up_to_its_limit", rerun_is_granted_up_to_its_limit, 0},
     {"rerun_needs_to_be_asked_for", rerun_needs_to_be_asked_for, 0},
+    {"rerun_is_not_for_the_cancelled", rerun_is_not_for_the_cancelled, 0},
     {"rerun_waits_for_holder_and_pause", rerun_waits_for_holder_and_pause, 0},
     {NULL, NULL, 0},
 };

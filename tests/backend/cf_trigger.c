@@ -108,6 +108,9 @@ static void trigger_of_a_paused_job_is_refused(void **state)
     cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
     cf_equal(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "late", NULL), JOBSCHED_ESTATE);
     cf_true(strstr(jobsched_last_error()->message, "'job'") != NULL);
+    jobsched_control_result result; /* the repetition of a call that worked is no new trigger */
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "early", &result));
+    cf_equal(result.changed, 0);
     jobsched_claim claim = trigger_of(&job, "early");
     cf_ask(node, &claim);
     cf_answer(claim, PAUSED);
