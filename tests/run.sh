@@ -111,6 +111,8 @@ want()
     want_command readelf binutils
     want_module cmocka libcmocka-dev
     want_module sqlite3 libsqlite3-dev
+    want_module jansson libjansson-dev
+    want_module smartcols libsmartcols-dev
     case $launcher in
     valgrind*) want_command valgrind valgrind ;;
     esac
@@ -169,6 +171,7 @@ echo "building with $compiler${sanitize:+ and -fsanitize=$sanitize} in $build"
 CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DJOBSCHED_WERROR=ON -DJOBSCHED_ASSERTIONS=ON \
     -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
+    -DJOBSCHED_BUILD_CTL=ON \
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "-DJOBSCHED_SANITIZE=$sanitize" \
     "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
     > "$log" 2>&1 < /dev/null || fail_with_log "cmake"

@@ -1,0 +1,159 @@
+/* output.c: messages, colour and JSON. Writes to standard output and standard error; no state, no
+ * locks. */
+#include "ctl/output.h"
+
+#include "ctl/text.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MESSAGE_BYTES 1024
+
+static void say(const char *format, va_list arguments) JOBSCHED_PRINTF(1, 0);
+
+static void say(const char *format, va_list arguments)
+{
+    char message[MESSAGE_BYTES];
+
+    (void)vsnprintf(message, sizeof message, format, arguments);
+    (void)fputs("jobschedctl: ", stderr);
+    ctl_text_print(stderr, message);
+    (void)fputc('\n', stderr);
+}
+
+int ctl_usage(const char *verb, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "Try 'jobschedctl help%s%s'.\n", verb == NULL ? "" : " ",
+                  verb == NULL ? "" : verb);
+    return CTL_USAGE;
+}
+
+int ctl_fail(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+    return CTL_FAILED;
+}
+
+const char *ctl_colour(FILE *stream, int colour)
+{
+    static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[33m", "\033[32m"};
+    const char *no_colour = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+
+    if ((no_colour != NULL && no_colour[0] != '\0') || terminal == NULL ||
+        strcmp(terminal, "dumb") == 0 || !isatty(fileno(stream))) {
+        return "";
+    }
+    return codes[colour];
+}
+
+static const char *reason_name(int reason)
+{
+#define NAME(name, number, text)                                                                   \
+    case number:                                                                                   \
+        return #name;
+    switch (reason) {
+        JOBSCHED_SYNTAX_MAP(NAME)
+    default:
+        return "UNKNOWN";
+    }
+#undef NAME
+}
+
+static int refuse_json(const char *text, const jobsched_error *error)
+{
+    json_t *root = json_object(), *detail = json_object();
+    int failed = ctl_json_text(detail, "text", text);
+
+    failed |= ctl_json_text(detail, "code", jobsched_code_name(error->code));
+    failed |= ctl_json_text(detail, "reason", reason_name(error->reason));
+    failed |= ctl_json_text(detail, "field", error->field);
+    failed |= ctl_json_text(detail, "message", error->message);
+    if (error->position >= 0) {
+        failed |= ctl_json_number(detail, "position", error->position);
+    }
+    if (error->has_range) {
+        failed |= ctl_json_number(detail, "low", error->low);
+        failed |= ctl_json_number(detail, "high", error->high);
+    }
+    failed |= ctl_json_value(root, "error", detail);
+    if (failed) {
+        json_decref(root);
+        root = NULL;
+    }
+    return ctl_json_print(root);
+}
+
+int ctl_refuse(const ctl_request *request, const char *text, const jobsched_error *error)
+{
+    /* The detail is the library's until its next failure, so it is copied. */
+    jobsched_error copy = *error;
+    size_t length = strlen(text);
+    size_t position = copy.position < 0 ? 0 : (size_t)copy.position;
+
+    ctl_text_excerpt(stderr, text, length);
+    if (copy.position >= 0 && position <= length && position < CTL_EXCERPT_BYTES) {
+        (void)fprintf(stderr, "\n%*s%s^%s", (int)position, "", ctl_colour(stderr, CTL_GREEN),
+                      ctl_colour(stderr, CTL_PLAIN));
+    }
+    (void)fputs("\njobschedctl: ", stderr);
+    ctl_text_print(stderr, copy.message);
+    (void)fputc('\n', stderr);
+    if (request->json) {
+        (void)refuse_json(text, &copy); /* the status tells already */
+    }
+    return CTL_USAGE;
+}
+
+int ctl_json_value(json_t *object, const char *name, json_t *value)
+{
+    return json_object_set_new(object, name, value);
+}
+
+int ctl_json_text(json_t *object, const char *name, const char *text)
+{
+    char *copy;
+    int result;
+
+    if (text == NULL) {
+        return json_object_set_new(object, name, json_null());
+    }
+    copy = ctl_text_utf8(text);
+    result = copy == NULL ? -1 : json_object_set_new(object, name, json_string(copy));
+    free(copy);
+    return result;
+}
+
+int ctl_json_number(json_t *object, const char *name, int64_t number)
+{
+    return json_object_set_new(object, name, json_integer(number));
+}
+
+int ctl_json_flag(json_t *object, const char *name, int flag)
+{
+    return json_object_set_new(object, name, json_boolean(flag));
+}
+
+int ctl_json_print(json_t *object)
+{
+    /* In ASCII, so that no locale and no terminal can make something else of it. */
+    int failed = object == NULL || json_dumpf(object, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
+
+    json_decref(object);
+    if (failed) {
+        return ferror(stdout) ? CTL_FAILED : ctl_fail("out of memory");
+    }
+    (void)fputc('\n', stdout);
+    return CTL_OK;
+}
