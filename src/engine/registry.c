@@ -130,6 +130,10 @@ int jsi_registry_find(const char *url, const jobsched_backend *const *given,
     if (failed != 0) {
         return failed;
     }
+    /* libpq takes both for the same, and people write either. */
+    if (strcmp(scheme, "postgres") == 0) {
+        memcpy(scheme, "postgresql", sizeof "postgresql");
+    }
     const jobsched_backend *found = NULL;
     if (strcmp(scheme, "single") == 0) {
         found = jobsched_backend_single();

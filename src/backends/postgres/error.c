@@ -1,0 +1,146 @@
+/* error.c: what libpq's failures mean to the engine. Records errors and nothing else. Messages of
+ * libpq that may repeat the URL, and with it a password, never get here: see url.c.
+ * Locks: none. */
+#include "store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DETAIL_BYTES 300
+
+void jsi_pg_one_line(char *out, size_t bytes, const char *text)
+{
+    size_t used = 0;
+    for (; text != NULL && *text != '\0' && *text != '\n' && used + 1 < bytes; text++) {
+        unsigned char byte = (unsigned char)*text;
+        out[used++] = byte < 0x20 || byte == 0x7f ? ' ' : (char)byte;
+    }
+    out[used] = '\0';
+}
+
+/* Where the server is, without user and password. */
+static void place(const struct jsi_pg_lane *lane, char *out, size_t bytes)
+{
+    const char *host = lane->conn == NULL ? NULL : PQhost(lane->conn);
+    const char *port = lane->conn == NULL ? NULL : PQport(lane->conn);
+    const char *database = lane->conn == NULL ? NULL : PQdb(lane->conn);
+    char text[DETAIL_BYTES];
+    (void)snprintf(text, sizeof text, "%s:%s/%s", host == NULL ? "" : host,
+                   port == NULL ? "" : port, database == NULL ? "" : database);
+    jsi_pg_one_line(out, bytes, text);
+}
+
+/* Which class of failure a SQLSTATE is, and what a person can do about it. */
+static const struct {
+    const char *state; /* the beginning of it */
+    int code;
+    const char *advice;
+} classes[] = {
+    {"25006", JOBSCHED_EREFUSED, "; it takes no writes"},
+    {"28", JOBSCHED_EACCESS, ""},
+    {"42501", JOBSCHED_EACCESS, "; see docs/backends.md for the rights that are needed"},
+    {"53100", JOBSCHED_EFULL, ""},
+    {"53200", JOBSCHED_EFULL, "; its memory or its lock table is used up"},
+    {"53", JOBSCHED_EUNREACHABLE, ""},
+    {"57", JOBSCHED_EUNREACHABLE, ""},
+    {"55", JOBSCHED_EUNREACHABLE, ""},
+    {"40", JOBSCHED_EUNREACHABLE, ""},
+    {"08", JOBSCHED_EUNREACHABLE, ""},
+    {"3D000", JOBSCHED_EUNREACHABLE, ""},
+    {"58", JOBSCHED_EUNREACHABLE, ""},
+    {"XX001", JOBSCHED_EDATALOST, ""},
+    {"XX002", JOBSCHED_EDATALOST, ""},
+    {"3F000", JOBSCHED_EDATALOST, "; the schema was removed while in use"},
+    {"42P0", JOBSCHED_ESCHEMA, "; the tables are not those of this version"},
+    {"42703", JOBSCHED_ESCHEMA, "; the tables are not those of this version"},
+    {"42883", JOBSCHED_ESCHEMA, "; the functions are not those of this version"},
+    {"22", JOBSCHED_EINVAL, ""},
+};
+
+static int fail_state(struct jsi_pg_lane *lane, const char *text)
+{
+    char server[DETAIL_BYTES], detail[DETAIL_BYTES];
+    place(lane, server, sizeof server);
+    jsi_pg_one_line(detail, sizeof detail, text);
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (strncmp(lane->state, classes[i].state, strlen(classes[i].state)) == 0) {
+            return jobsched_fail(classes[i].code, 0, "the server '%s' answers: %s (%s)%s", server,
+                                 detail, lane->state, classes[i].advice);
+        }
+    }
+    return jobsched_fail(JOBSCHED_EINTERNAL, 0, "the server '%s' answers: %s (%s)", server, detail,
+                         lane->state);
+}
+
+static void keep_state(struct jsi_pg_lane *lane, const char *state)
+{
+    (void)snprintf(lane->state, sizeof lane->state, "%s", state == NULL ? "" : state);
+}
+
+int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent)
+{
+    const char *state =
+        lane->result == NULL ? NULL : PQresultErrorField(lane->result, PG_DIAG_SQLSTATE);
+    keep_state(lane, state);
+    /* Before the SQLSTATE: a connection that ended may have left none, or one that does not say
+     * whether the transaction was committed before. */
+    if (PQstatus(lane->conn) != CONNECTION_OK) {
+        char server[DETAIL_BYTES], detail[DETAIL_BYTES];
+        place(lane, server, sizeof server);
+        jsi_pg_one_line(detail, sizeof detail, PQerrorMessage(lane->conn));
+        return jobsched_fail(sent ? JOBSCHED_EUNKNOWN : JOBSCHED_EUNREACHABLE, 0,
+                             "the connection to '%s' was lost%s: %s", server,
+                             sent ? " before the answer came" : "", detail);
+    }
+    if (state == NULL) {
+        if (strstr(PQerrorMessage(lane->conn), "memory") != NULL) {
+            return jobsched_fail(JOBSCHED_ENOMEM, 0, "libpq has no memory");
+        }
+        return fail_state(lane, PQerrorMessage(lane->conn));
+    }
+    if (strcmp(state, "JS001") == 0) {
+        long version = 0;
+        (void)sscanf(PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY), "%ld", &version);
+        return jsi_pg_fail_version(lane->store, version);
+    }
+    return fail_state(lane, PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY));
+}
+
+/* libpq shows no SQLSTATE of a refused connection but in its text, which is verbose here:
+ * "... FATAL:  28P01: password authentication failed for user ...". */
+static const char *find_state(const char *text)
+{
+    const char *at = text == NULL ? NULL : strstr(text, ":  ");
+    for (; at != NULL; at = strstr(at + 1, ":  ")) {
+        if (strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && at[8] == ':') {
+            return at + 3;
+        }
+    }
+    return NULL;
+}
+
+int jsi_pg_fail_connect(struct jsi_pg_lane *lane)
+{
+    const char *text = lane->conn == NULL ? "" : PQerrorMessage(lane->conn);
+    const char *state = find_state(text);
+    if (state != NULL) {
+        (void)snprintf(lane->state, sizeof lane->state, "%.5s", state);
+        return fail_state(lane, state + 7);
+    }
+    keep_state(lane, NULL);
+    char detail[DETAIL_BYTES];
+    jsi_pg_one_line(detail, sizeof detail, text);
+    char server[DETAIL_BYTES];
+    place(lane, server, sizeof server);
+    return jobsched_fail(JOBSCHED_EUNREACHABLE, 0, "no connection to '%s': %s", server,
+                         detail[0] == '\0' ? "out of memory" : detail);
+}
+
+int jsi_pg_fail_time(struct jsi_pg_lane *lane, int sent)
+{
+    char server[DETAIL_BYTES];
+    place(lane, server, sizeof server);
+    keep_state(lane, NULL);
+    return jobsched_fail(sent ? JOBSCHED_EUNKNOWN : JOBSCHED_EUNREACHABLE, 0,
+                         "no answer from '%s' within %lld ms", server, (long long)lane->budget_ms);
+}

@@ -1,0 +1,43 @@
+/* rows.c: values of the last statement's result, which are text. Locks: the caller owns the lane. */
+#include "store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int jsi_pg_rows(const struct jsi_pg_lane *lane)
+{
+    return PQntuples(lane->result);
+}
+
+const char *jsi_pg_get(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return PQgetvalue(lane->result, row, column); /* "" for NULL */
+}
+
+int64_t jsi_pg_int(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return strtoll(jsi_pg_get(lane, row, column), NULL, 10);
+}
+
+uint64_t jsi_pg_bits(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return (uint64_t)jsi_pg_int(lane, row, column);
+}
+
+int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return PQgetisnull(lane->result, row, column) ? JOBSCHED_NONE : jsi_pg_int(lane, row, column);
+}
+
+int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return jsi_pg_get(lane, row, column)[0] == 't';
+}
+
+void jsi_pg_copy(const struct jsi_pg_lane *lane, int row, int column, char *out, size_t bytes)
+{
+    const char *text = jsi_pg_get(lane, row, column);
+    size_t length = strnlen(text, bytes - 1);
+    memcpy(out, text, length);
+    out[length] = '\0';
+}

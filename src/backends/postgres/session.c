@@ -1,0 +1,152 @@
+/* session.c: what a new connection is told, and what it must be. Settings are made by a statement
+ * and not by the start packet, because older servers do not know all of them and poolers refuse
+ * the packet. Locks: the caller owns the lane. */
+#include "store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The part of the server's lock table that one statement of ours may fill, so that several nodes
+ * can claim at once. When the table is full nobody can even connect. */
+#define LOCK_TABLE_PART 4
+#define CHUNK_MIN       16
+
+/* Where the rows of the answer are. */
+enum { PID, STANDBY, ENCODING, LOCKS, HAS_META };
+
+/* The settings that need no number. A session that waits for locks or runs on by itself would hold
+ * up everybody after its client has given up; a generic plan halves the time of small claims; and
+ * compiling statements (jit) takes longer than they do. synchronous_commit is only ever raised: an
+ * answer must not be forgotten by a crash. */
+static const char setup[] =
+    "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'),"
+    " current_setting('max_locks_per_transaction')::bigint *"
+    " (current_setting('max_connections')::bigint +"
+    " current_setting('max_prepared_transactions')::bigint),"
+    " EXISTS(SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = $7 AND c.relname = 'meta'), count(set_config(s.name, v.value, false))"
+    " FROM (VALUES ('search_path', 'pg_catalog, pg_temp'), ('client_min_messages', 'warning'),"
+    " ('default_transaction_isolation', 'read committed'),"
+    " ('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')"
+    " THEN 'on' ELSE current_setting('synchronous_commit') END),"
+    " ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), ('row_security', 'off'),"
+    " ('statement_timeout', $1), ('lock_timeout', $2),"
+    " ('idle_in_transaction_session_timeout', $1), ('idle_session_timeout', $3),"
+    " ('client_connection_check_interval', $4), ('tcp_keepalives_idle', $5),"
+    " ('tcp_keepalives_interval', $5), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', $6))"
+    " AS v(name, value) JOIN pg_settings s ON s.name = v.name WHERE v.value <> ''";
+
+static void setup_params(struct jsi_pg_lane *lane)
+{
+    const jobsched_backend_config *config = &lane->store->config;
+    int64_t request_ms = config->request_timeout_ms > 0 ? config->request_timeout_ms : 1000;
+    int64_t lease_s = config->lease_ms / 1000 + 1;
+    jsi_pg_params(lane);
+    /* A little before we give up ourselves, because then the outcome is known. */
+    jsi_pg_param_int(lane, request_ms - request_ms / 10);
+    jsi_pg_param_int(lane, request_ms / 2 + 1);
+    /* A frozen owner sends nothing, and its lock must go. Only the session that has the lock; the
+     * others are idle for good reasons. */
+    if (lane->kind == JOBSCHED_LANE_KEEP) {
+        jsi_pg_param_int(lane, config->lease_ms);
+    } else {
+        jsi_pg_param_text(lane, "");
+    }
+    int64_t check_ms = config->lease_ms / 10;
+    jsi_pg_param_int(lane, check_ms < 100 ? 100 : check_ms > 1000 ? 1000 : check_ms);
+    jsi_pg_param_int(lane, lease_s / 3 + 1);
+    jsi_pg_param_int(lane, config->lease_ms);
+    jsi_pg_param_text(lane, lane->store->schema);
+}
+
+static int check_server(struct jsi_pg_lane *lane)
+{
+    if (jsi_pg_int(lane, 0, PID) != PQbackendPID(lane->conn)) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0,
+                             "'%s:%s' is a connection pooler, behind which session locks mean "
+                             "nothing; give the address of the PostgreSQL server itself",
+                             PQhost(lane->conn), PQport(lane->conn));
+    }
+    if (jsi_pg_true(lane, 0, STANDBY)) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0,
+                             "'%s:%s' is a standby; give the primary, or several hosts with "
+                             "'target_session_attrs=read-write'",
+                             PQhost(lane->conn), PQport(lane->conn));
+    }
+    const char *encoding = jsi_pg_get(lane, 0, ENCODING);
+    if (strcmp(encoding, "UTF8") != 0 && strcmp(encoding, "SQL_ASCII") != 0) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0,
+                             "database '%s' has encoding '%s', which cannot hold every name; "
+                             "'UTF8' is needed",
+                             PQdb(lane->conn), encoding);
+    }
+    int64_t chunk = jsi_pg_int(lane, 0, LOCKS) / LOCK_TABLE_PART;
+    atomic_store(&lane->store->chunk, chunk < CHUNK_MIN            ? CHUNK_MIN
+                                      : chunk > JOBSCHED_BATCH_MAX ? JOBSCHED_BATCH_MAX
+                                                                   : chunk);
+    return 0;
+}
+
+/* Whether this is the server that it was, see hello() in sql/node.sql. */
+static int greet(struct jsi_pg_lane *lane)
+{
+    const jobsched_backend_config *config = &lane->store->config;
+    jsi_pg_params(lane);
+    jsi_pg_param_int(lane, JSI_PG_VERSION);
+    jsi_pg_param_int(lane, config->lease_ms);
+    int result = jsi_pg_query(lane, "SELECT o_changed FROM @S@.hello($1, $2)", 0);
+    if (result == 0 && jsi_pg_true(lane, 0, 0) && config->notice != NULL) {
+        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE,
+                       "the PostgreSQL server is another one than before (a promoted standby or a "
+                       "restored backup); what it may have forgotten is not run, and nothing is "
+                       "granted for one lease");
+    }
+    return result;
+}
+
+static int open_session(struct jsi_pg_lane *lane, int first)
+{
+    int result = jsi_pg_connect(lane);
+    if (result != 0) {
+        return result;
+    }
+    setup_params(lane);
+    result = jsi_pg_query(lane, setup, 0);
+    if (result == 0) {
+        result = check_server(lane);
+    }
+    if (result == 0) {
+        int has_meta = jsi_pg_true(lane, 0, HAS_META);
+        if (first) {
+            result = jsi_pg_schema(lane, has_meta);
+        } else if (!has_meta) {
+            result = jobsched_fail(JOBSCHED_EDATALOST, 0, "schema '%s' was removed while in use",
+                                   lane->store->schema);
+        }
+    }
+    if (result == 0) {
+        result = greet(lane);
+    }
+    if (result != 0) {
+        jsi_pg_disconnect(lane);
+    }
+    return result;
+}
+
+int jsi_pg_session_first(struct jsi_pg_lane *lane)
+{
+    return open_session(lane, 1);
+}
+
+int jsi_pg_session(struct jsi_pg_lane *lane)
+{
+    if (lane->conn != NULL) {
+        /* A server that was restarted while nothing was asked is noticed before it is asked: so
+         * there is no outcome that is not known. */
+        if (!jsi_pg_is_cut(lane)) {
+            return 0;
+        }
+        jsi_pg_disconnect(lane);
+    }
+    return open_session(lane, 0);
+}

@@ -1,0 +1,128 @@
+-- reap.sql: ends the runs of dead owners, forgets dead nodes, and tells what waits.
+-- What is told as newly interrupted leaves its list in the same transaction, so that nobody else
+-- is told. o_found: 0 a node and its heartbeat (the last row: no node), else enum jobsched_found.
+
+-- Interrupts the runs of one owner, as far as their jobs' locks are free. Returns how many.
+CREATE FUNCTION @S@.bury_runs(a_ns text, a_node uuid, a_lease_ms bigint, a_limit bigint)
+RETURNS bigint LANGUAGE plpgsql AS $fn$
+DECLARE
+    r record;
+    v_count bigint := 0;
+BEGIN
+    FOR r IN SELECT w.fence, w.seq, f.name FROM @S@.run w JOIN @S@.fence f ON f.id = w.fence
+        WHERE w.outcome = 1 AND w.node = a_node AND w.lease_ms <= a_lease_ms
+        AND f.name_space = a_ns LIMIT a_limit
+    LOOP
+        IF pg_try_advisory_xact_lock(@S@.job_key(a_ns, r.name))
+            AND @S@.interrupt(r.fence, r.seq, @S@.now_ms(), NULL) THEN
+            v_count := v_count + 1;
+        END IF;
+    END LOOP;
+    RETURN v_count;
+END
+$fn$;
+
+CREATE FUNCTION @S@.bury(a_ns text, a_node uuid, a_watched uuid[], a_beats bigint[],
+    a_stood_ms bigint[], a_limit bigint) RETURNS void LANGUAGE plpgsql AS $fn$
+DECLARE
+    n record;
+    v_left bigint := a_limit;
+    v_judged bigint;
+BEGIN
+    FOR n IN SELECT t.node_id, t.lease_ms, least(t.lease_ms, (SELECT min(r.lease_ms)
+        FROM @S@.run r WHERE r.outcome = 1 AND r.node = t.node_id)) AS shortest
+        FROM @S@.node t WHERE t.name_space = a_ns AND t.node_id <> a_node
+    LOOP
+        v_judged := @S@.judge(n.node_id, n.shortest, @S@.now_ms(), a_watched, a_beats, a_stood_ms);
+        CONTINUE WHEN v_judged <= 0;
+        v_left := v_left - @S@.bury_runs(a_ns, n.node_id, v_judged, v_left);
+        -- Not before its last run is ended: until then its row says who held them.
+        IF v_judged >= n.lease_ms THEN
+            DELETE FROM @S@.node WHERE node_id = (SELECT d.node_id FROM @S@.node d
+                WHERE d.node_id = n.node_id AND NOT EXISTS(SELECT 1 FROM @S@.run r
+                    WHERE r.outcome = 1 AND r.node = n.node_id) FOR UPDATE SKIP LOCKED);
+        END IF;
+    END LOOP;
+    -- Runs whose node row is gone.
+    FOR n IN SELECT DISTINCT r.node FROM @S@.run r JOIN @S@.fence f ON f.id = r.fence
+        WHERE r.outcome = 1 AND f.name_space = a_ns
+        AND NOT EXISTS(SELECT 1 FROM @S@.node t WHERE t.node_id = r.node)
+    LOOP
+        v_left := v_left - @S@.bury_runs(a_ns, n.node, 9223372036854775807, v_left);
+    END LOOP;
+END
+$fn$;
+
+CREATE FUNCTION @S@.reap(a_version integer, a_ns text, a_node uuid, a_watched uuid[],
+    a_beats bigint[], a_stood_ms bigint[], a_limit bigint, a_rerun_after bigint,
+    a_trigger_after bigint)
+RETURNS TABLE(o_found integer, o_id bigint, o_job text, o_node text, o_request text,
+    o_scheduled_ms bigint, o_token bigint, o_attempt integer, o_beat bigint, o_now bigint)
+LANGUAGE plpgsql AS $fn$
+DECLARE
+    v_left bigint;
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    PERFORM @S@.bury(a_ns, a_node, a_watched, a_beats, a_stood_ms, a_limit);
+    o_now := @S@.now_ms();
+    o_found := 0;
+    FOR o_node, o_beat IN SELECT n.node_id, n.beat FROM @S@.node n WHERE n.name_space = a_ns
+        AND n.node_id <> a_node
+    LOOP
+        RETURN NEXT;
+    END LOOP;
+    v_left := a_limit;
+    o_found := 1;
+    FOR o_id, o_job, o_node, o_scheduled_ms, o_token, o_attempt IN
+        WITH told AS (
+            DELETE FROM @S@.untold WHERE id IN (SELECT u.id FROM @S@.untold u
+                JOIN @S@.fence f ON f.id = u.fence WHERE f.name_space = a_ns ORDER BY u.id
+                LIMIT a_limit FOR UPDATE OF u SKIP LOCKED)
+            RETURNING *)
+        SELECT t.id, f.name, t.node_name, t.scheduled_ms, t.token, t.attempt FROM told t
+            JOIN @S@.fence f ON f.id = t.fence ORDER BY t.id
+    LOOP
+        v_left := v_left - 1;
+        RETURN NEXT;
+    END LOOP;
+    -- Half of the rest each, so that neither can crowd out the other.
+    o_found := 2;
+    FOR o_id, o_job, o_node, o_scheduled_ms, o_token, o_attempt IN
+        SELECT r.id, f.name, r.node_name, r.scheduled_ms, r.token, r.attempt FROM @S@.run r
+            JOIN @S@.fence f ON f.id = r.fence
+            WHERE f.name_space = a_ns AND NOT f.removed AND r.id > a_rerun_after
+            AND r.outcome = 7 AND r.recover = 1 AND r.attempt <= r.recover_limit
+            ORDER BY r.id LIMIT (v_left + 1) / 2
+    LOOP
+        v_left := v_left - 1;
+        RETURN NEXT;
+    END LOOP;
+    o_found := 3;
+    o_node := NULL;
+    FOR o_id, o_job, o_request, o_scheduled_ms, o_token, o_attempt IN
+        SELECT r.id, f.name, r.request, r.scheduled_ms, r.token, r.attempt FROM @S@.run r
+            JOIN @S@.fence f ON f.id = r.fence
+            WHERE f.name_space = a_ns AND NOT f.removed AND r.id > a_trigger_after
+            AND r.outcome = 0 ORDER BY r.id LIMIT v_left
+    LOOP
+        RETURN NEXT;
+    END LOOP;
+    o_found := 0;
+    RETURN NEXT;
+END
+$fn$;
+
+-- Puts back on the list what a visitor did not want to hear.
+CREATE FUNCTION @S@.untell(a_version integer, a_ns text, a_jobs text[], a_scheduled_ms bigint[],
+    a_tokens bigint[], a_attempts integer[], a_nodes text[], OUT o_now bigint)
+LANGUAGE plpgsql AS $fn$
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    INSERT INTO @S@.untold(fence, scheduled_ms, token, attempt, node_name)
+    SELECT f.id, u.scheduled_ms, u.token, u.attempt, u.node
+        FROM unnest(a_jobs, a_scheduled_ms, a_tokens, a_attempts, a_nodes)
+            AS u(job, scheduled_ms, token, attempt, node)
+        JOIN @S@.fence f ON f.name_space = a_ns AND f.name = u.job;
+    o_now := @S@.now_ms();
+END
+$fn$;

@@ -1,0 +1,99 @@
+-- tables.sql: the tables of a postgresql: store, schema version 1. '@S@' stands for the schema.
+-- A step that has been released is never changed: add another file that leads on from it.
+--
+-- fence       one row per job, rewritten by each claim: so no index on what a claim changes, and
+--             room on the page (HOT). What is large and seldom changes is in definition.
+-- run         the ledger; a row with outcome 1 is a holder. taken: somebody else ended it.
+-- untold      interrupted runs that no reap has reported yet. Apart from run, because a rerun
+--             reuses the row.
+-- node        one row per open handle. lock_key: its session holds the advisory lock
+--             (1785946984, lock_key). gone_ms: since when that lock has been seen free.
+-- meta        one row. incarnation: of the server; another one means that acknowledged writes may
+--             be lost, so tokens get another epoch in their high part, see hello().
+
+CREATE TABLE @S@.meta(
+    id boolean PRIMARY KEY DEFAULT true CHECK (id),
+    version integer NOT NULL,
+    epoch bigint NOT NULL,
+    incarnation text NOT NULL,
+    quarantine_until_ms bigint NOT NULL
+);
+
+CREATE TABLE @S@.fence(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name_space text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    mark_ms bigint NOT NULL,
+    token bigint NOT NULL,
+    seq bigint NOT NULL,
+    generation bigint NOT NULL,
+    paused boolean NOT NULL,
+    removed boolean NOT NULL,
+    last_end_ms bigint,
+    UNIQUE (name_space, name)
+) WITH (fillfactor = 50);
+
+CREATE TABLE @S@.definition(
+    fence bigint PRIMARY KEY,
+    version numeric(20, 0) NOT NULL,
+    text text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE @S@.run(
+    id bigint GENERATED ALWAYS AS IDENTITY,
+    fence bigint NOT NULL,
+    seq bigint NOT NULL,
+    kind smallint NOT NULL,
+    outcome smallint NOT NULL,
+    scheduled_ms bigint NOT NULL,
+    last_ms bigint NOT NULL,
+    count bigint NOT NULL DEFAULT 1,
+    token bigint NOT NULL DEFAULT 0,
+    attempt integer NOT NULL DEFAULT 0,
+    node uuid,
+    node_name text COLLATE "C" NOT NULL DEFAULT '',
+    started_ms bigint,
+    finished_ms bigint,
+    lease_ms bigint NOT NULL DEFAULT 0,
+    recover smallint NOT NULL DEFAULT 0,
+    recover_limit bigint NOT NULL DEFAULT 0,
+    cancel boolean NOT NULL DEFAULT false,
+    taken boolean NOT NULL DEFAULT false,
+    code integer NOT NULL DEFAULT 0,
+    progress_done bigint NOT NULL DEFAULT 0,
+    progress_total bigint NOT NULL DEFAULT 0,
+    request text COLLATE "C",
+    note text COLLATE "C" NOT NULL DEFAULT '',
+    PRIMARY KEY (fence, seq)
+) WITH (fillfactor = 85);
+CREATE INDEX run_newest ON @S@.run(id);
+CREATE UNIQUE INDEX run_request ON @S@.run(fence, request) WHERE request IS NOT NULL;
+CREATE INDEX run_holder ON @S@.run(fence) WHERE outcome = 1;
+CREATE INDEX run_owner ON @S@.run(node, lease_ms) WHERE outcome = 1;
+CREATE INDEX run_waiting ON @S@.run(fence) WHERE outcome = 0;
+CREATE INDEX run_rerun ON @S@.run(fence, scheduled_ms)
+    WHERE outcome = 7 AND recover = 1 AND attempt <= recover_limit;
+
+CREATE TABLE @S@.untold(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    fence bigint NOT NULL,
+    scheduled_ms bigint NOT NULL,
+    token bigint NOT NULL,
+    attempt integer NOT NULL,
+    node_name text COLLATE "C" NOT NULL
+);
+
+CREATE TABLE @S@.node(
+    node_id uuid PRIMARY KEY,
+    name_space text COLLATE "C" NOT NULL,
+    name text COLLATE "C" NOT NULL,
+    app_version text COLLATE "C" NOT NULL,
+    started_ms bigint NOT NULL,
+    seen_ms bigint NOT NULL,
+    lease_ms bigint NOT NULL,
+    grace_ms bigint NOT NULL,
+    beat bigint NOT NULL,
+    clock_offset_ms bigint NOT NULL DEFAULT 0,
+    lock_key integer NOT NULL,
+    gone_ms bigint
+) WITH (fillfactor = 50);

@@ -1,0 +1,154 @@
+/* url.c: the URL of a postgresql: store.
+ *
+ *   postgresql://[user[:password]@][host][:port][/database][?parameter=value&...]
+ *   postgresql:                      libpq's environment, service and password files
+ *
+ * Anything that libpq takes, and parameters of ours, which libpq does not get to see:
+ *   jobsched_schema=NAME   where the tables are; default 'jobsched'
+ *   jobsched_grace=SPAN    (500ms, 2s, or plain milliseconds) see node.c; default 500ms
+ *
+ * Messages of libpq's own parser are not passed on: they may repeat the URL with its password.
+ * No I/O. Locks: none. */
+#include "store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int read_schema(const char *value, size_t length, struct jsi_pg_store *store)
+{
+    int good = length > 0 && length <= JSI_PG_SCHEMA_BYTES && !(value[0] >= '0' && value[0] <= '9');
+    for (size_t i = 0; good && i < length; i++) {
+        good = (value[i] >= 'a' && value[i] <= 'z') || (value[i] >= '0' && value[i] <= '9') ||
+               value[i] == '_';
+    }
+    if (!good || strncmp(value, "pg_", 3) == 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "'jobsched_schema=%.*s' in the lock URL is not 1 to %d lower-case "
+                             "letters, digits and '_' (not beginning with a digit or 'pg_')",
+                             (int)(length > 64 ? 64 : length), value, JSI_PG_SCHEMA_BYTES);
+    }
+    memcpy(store->schema, value, length);
+    store->schema[length] = '\0';
+    return 0;
+}
+
+static int read_grace(const char *value, size_t length, struct jsi_pg_store *store)
+{
+    char *end = NULL;
+    long long span =
+        length > 0 && value[0] >= '0' && value[0] <= '9' ? strtoll(value, &end, 10) : -1;
+    size_t rest = end == NULL ? 0 : length - (size_t)(end - value);
+    if (rest == 1 && end[0] == 's' && span >= 0 && span <= JSI_PG_GRACE_MAX_MS / 1000) {
+        span *= 1000;
+    } else if (rest != 0 && !(rest == 2 && strncmp(end, "ms", 2) == 0)) {
+        span = -1;
+    }
+    if (span < 0 || span > JSI_PG_GRACE_MAX_MS) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "'jobsched_grace=%.*s' in the lock URL is not 0ms to %ds",
+                             (int)(length > 64 ? 64 : length), value, JSI_PG_GRACE_MAX_MS / 1000);
+    }
+    store->grace_ms = span;
+    return 0;
+}
+
+static int read_own(const char *option, size_t length, struct jsi_pg_store *store)
+{
+    static const char schema[] = "jobsched_schema=", grace[] = "jobsched_grace=";
+    if (strncmp(option, schema, sizeof schema - 1) == 0) {
+        return read_schema(option + sizeof schema - 1, length - (sizeof schema - 1), store);
+    }
+    if (strncmp(option, grace, sizeof grace - 1) == 0) {
+        return read_grace(option + sizeof grace - 1, length - (sizeof grace - 1), store);
+    }
+    return jobsched_fail(JOBSCHED_EINVAL, 0,
+                         "parameter '%.*s' of the lock URL is unknown; known are "
+                         "'jobsched_schema' and 'jobsched_grace'",
+                         (int)(length > 64 ? 64 : strcspn(option, "=&")), option);
+}
+
+/* Copies the options without ours. */
+static int split_options(const char *options, struct jsi_pg_store *store, struct jsi_pg_text *out)
+{
+    char separator = '?';
+    while (*options != '\0') {
+        size_t length = strcspn(options, "&");
+        if (strncmp(options, "jobsched_", 9) == 0) {
+            int result = read_own(options, length, store);
+            if (result != 0) {
+                return result;
+            }
+        } else {
+            jsi_pg_text_add(out, &separator, 1);
+            jsi_pg_text_add(out, options, length);
+            separator = '&';
+        }
+        options += length;
+        options += *options == '&';
+    }
+    return 0;
+}
+
+/* Whether libpq understands it. */
+static int check(const char *url)
+{
+    char *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(url, &message);
+    if (options != NULL) {
+        PQconninfoFree(options);
+        return 0;
+    }
+    static const char unknown[] = "invalid URI query parameter: \"";
+    char name[64] = "";
+    if (message != NULL && strncmp(message, unknown, sizeof unknown - 1) == 0) {
+        jsi_pg_one_line(name, sizeof name, message + sizeof unknown - 1);
+        name[strcspn(name, "\"")] = '\0';
+    }
+    PQfreemem(message);
+    return name[0] == '\0'
+               ? jobsched_fail(JOBSCHED_EINVAL, 0,
+                               "the lock URL is not as 'postgresql://user:password@host:port/"
+                               "database?parameter=value' ('%%XX' for other bytes)")
+               : jobsched_fail(JOBSCHED_EINVAL, 0, "libpq knows no URL parameter '%s'", name);
+}
+
+int jsi_pg_url(struct jsi_pg_store *store)
+{
+    const char *url = store->config.url;
+    size_t scheme = strncmp(url, "postgresql:", 11) == 0 ? 11
+                    : strncmp(url, "postgres:", 9) == 0  ? 9
+                                                         : 0;
+    if (scheme == 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "the lock URL does not begin with 'postgresql:'");
+    }
+    memcpy(store->schema, "jobsched", sizeof "jobsched");
+    store->grace_ms = JSI_PG_GRACE_DEFAULT_MS;
+    size_t length = strcspn(url, "?");
+    struct jsi_pg_text kept = {.allocator = &store->config.allocator};
+    if (strncmp(url + scheme, "//", 2) == 0) {
+        jsi_pg_text_add(&kept, url, length);
+    } else if (length != scheme) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL goes on with neither '//' nor '?' behind '%.*s'",
+                             (int)scheme, url);
+    }
+    int result = split_options(url[length] == '?' ? url + length + 1 : "", store, &kept);
+    if (result == 0 && kept.used > 0 && kept.bytes[0] == '?') {
+        result = jobsched_fail(JOBSCHED_EINVAL, 0,
+                               "parameters for libpq go with 'postgresql://', for example "
+                               "'postgresql://?service=name'");
+    }
+    jsi_pg_text_add(&kept, "", 0);
+    if (result == 0 && kept.failed) {
+        result = jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the lock URL");
+    }
+    if (result == 0) {
+        result = check(kept.bytes);
+    }
+    if (result != 0) {
+        jsi_pg_text_free(&kept);
+        return result;
+    }
+    store->url = kept.bytes;
+    return 0;
+}
