@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -392,6 +393,59 @@ static void test_a_zone_tells_where_its_data_comes_from(void **state)
     assert_int_equal(unsetenv("TZDIR"), 0);
 }
 
+/* Runs in a child whose root is an empty folder: nothing of the system's data is there. */
+static int parse_without_data(const char *root)
+{
+    jobsched_schedule *schedule = NULL;
+    if (chroot(root) != 0 || chdir("/") != 0) {
+        return 77;
+    }
+    if (parse_in(NULL, "UTC", &schedule) != JOBSCHED_OK) {
+        return 1; /* needs no data */
+    }
+    jobsched_schedule_free(schedule);
+    bool told = parse_in(NULL, "Europe/Berlin", &schedule) == JOBSCHED_ENOTFOUND &&
+                jobsched_last_error()->reason == JOBSCHED_SYNTAX_ZONE &&
+                strstr(jobsched_last_error()->message, "install tzdata") != NULL;
+    return told ? 0 : 2;
+}
+
+static void test_missing_zone_data_says_what_to_install(void **state)
+{
+    (void)state;
+    char root[] = "/tmp/jobsched-empty-XXXXXX";
+    assert_non_null(mkdtemp(root));
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(parse_without_data(root));
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(rmdir(root), 0);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        skip(); /* changing the root needs privileges */
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* G13: the process's own time zone has no say. */
+static void test_the_process_zone_has_no_influence(void **state)
+{
+    (void)state;
+    static const char *const values[] = {"America/New_York", "Asia/Tokyo", "XXX-3:15", ""};
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        jobsched_schedule *schedule = NULL;
+        set_library_zone(values[i]);
+        assert_int_equal(parse_in(JOBSCHED_TESTS_DATA "/zoneinfo-slim", "Europe/Berlin", &schedule),
+                         JOBSCHED_OK);
+        assert_true(jobsched_schedule_next(schedule, INT64_C(1711800000000)) ==
+                    INT64_C(1711846800000)); /* 31 March 2024, 03:00 in Berlin is 01:00Z */
+        assert_string_equal(getenv("TZ"), values[i]);
+        jobsched_schedule_free(schedule);
+    }
+}
+
 static void test_a_cache_shares_and_reloads(void **state)
 {
     (void)state;
@@ -503,6 +557,8 @@ int main(void)
         cmocka_unit_test(test_version_1_files_end),
         cmocka_unit_test(test_names_that_are_no_zones_are_refused),
         cmocka_unit_test(test_a_zone_tells_where_its_data_comes_from),
+        cmocka_unit_test(test_missing_zone_data_says_what_to_install),
+        cmocka_unit_test(test_the_process_zone_has_no_influence),
         cmocka_unit_test(test_a_cache_shares_and_reloads),
         cmocka_unit_test(test_each_failed_allocation_leaves_nothing_behind),
     };
