@@ -5,7 +5,7 @@
 #   <!-- file: NAME -->          the block, of whatever language, is saved under that name
 #   <!-- not tested: REASON -->  the block is left out (a server that never ends, for example)
 #   <!-- output: TEXT -->        after the sh block that follows, its output must hold TEXT
-# "sh tests/run.sh" would run this test again, so it is run for the unit tests only.
+# "sh tests/run.sh" would run this test again, and it is what runs it: only its help is asked for.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -69,7 +69,7 @@ awk -v copy="$copy" -v script="$work/script" '
     }
     inside && target != "" { print > (copy "/" target) }
     inside && runs {
-        sub(/sh tests\/run\.sh$/, "sh tests/run.sh --label unit --build-dir build-readme")
+        sub(/sh tests\/run\.sh$/, "sh tests/run.sh --help")
         print > script
     }
     !inside && NF > 0 { flush_marks() }

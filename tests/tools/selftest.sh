@@ -48,7 +48,7 @@ expect_accepted()
 # ---- layering.sh: one planted file per breach, one run over them all ----
 
 mkdir "$copy"
-for folder in src include examples tests; do
+for folder in src include examples; do
     cp -R "$here/../../$folder" "$copy/"
 done
 mkdir -p "$copy/src/ctl" "$copy/src/engine" "$copy/src/schedule" "$copy/src/backends/single" \
