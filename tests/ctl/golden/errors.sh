@@ -1,0 +1,40 @@
+# shellcheck shell=sh
+# What is refused, and how: carets, statuses, nothing acted on.
+jobschedctl next '60 * * * *'
+jobschedctl next '*/90 * * * *'
+jobschedctl prev '* * * *'
+jobschedctl explain '* * * * * * * *'
+jobschedctl next ''
+jobschedctl next '   '
+jobschedctl next '@reboot'
+jobschedctl next 'H * * * *'
+jobschedctl next "$(printf '0\t0 * * BAD')"
+jobschedctl next "$(printf '0 0 * * \033]0;x\007*')"
+jobschedctl next "$(printf '0 0 * * \303\274')"
+jobschedctl next --zone Europe/Nowhere '* * * * *'
+jobschedctl next --zone ../../etc/passwd '* * * * *'
+jobschedctl next --zone UTC 'TZ=UTC * * * * *'
+jobschedctl next 'TZ=Europe/Nowhere * * * * *'
+jobschedctl next --from yesterday '* * * * *'
+jobschedctl next --from 2024-02-30T00:00:00Z '* * * * *'
+jobschedctl next --from 2024-01-01T00:00:00X '* * * * *'
+jobschedctl next --from 2024-01-01T24:00:00Z '* * * * *'
+jobschedctl next --from 2300-01-01T00:00:00 '* * * * *'
+jobschedctl next --count 0 '* * * * *'
+jobschedctl next --count 100001 '* * * * *'
+jobschedctl next --count 1x '* * * * *'
+jobschedctl next --count '* * * * *'
+jobschedctl next
+jobschedctl next 0 0 '*' '*' '*'
+jobschedctl next --strict '* * * * *'
+jobschedctl next -s '* * * * *'
+jobschedctl next --from
+jobschedctl frobnicate
+jobschedctl "$(printf 'a\033[31mb\302\233c\342\200\256d\377')"
+jobschedctl
+jobschedctl help frobnicate
+jobschedctl version extra
+jobschedctl lint
+jobschedctl lint /nonexistent/crontab
+jobschedctl lint /
+jobschedctl lint --zone Europe/Nowhere sample.crontab

@@ -1,0 +1,10 @@
+# shellcheck shell=sh
+# lint: findings with line and column, statuses.
+jobschedctl lint --from 2024-01-01T00:00:00Z sample.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z clean.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z warnings.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z --strict warnings.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z hostile.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z --json hostile.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z /dev/null
+jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin - < sample.crontab
