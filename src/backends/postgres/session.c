@@ -16,7 +16,8 @@ enum { PID, STANDBY, ENCODING, LOCKS, HAS_META };
 
 /* The settings that need no number. A session that waits for locks or runs on by itself would hold
  * up everybody after its client has given up; a generic plan halves the time of small claims; and
- * compiling statements (jit) takes longer than they do. synchronous_commit is only ever raised: an
+ * compiling statements (jit) takes longer than they do; plans that were made while a table was
+ * empty must not scan it when it has grown. synchronous_commit is only ever raised: an
  * answer must not be forgotten by a crash. */
 static const char setup[] =
     "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'),"
@@ -30,6 +31,7 @@ static const char setup[] =
     " ('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')"
     " THEN 'on' ELSE current_setting('synchronous_commit') END),"
     " ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'), ('row_security', 'off'),"
+    " ('enable_seqscan', 'off'),"
     " ('statement_timeout', $1), ('lock_timeout', $2),"
     " ('idle_in_transaction_session_timeout', $1), ('idle_session_timeout', $3),"
     " ('client_connection_check_interval', $4), ('tcp_keepalives_idle', $5),"

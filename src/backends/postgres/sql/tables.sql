@@ -4,6 +4,10 @@
 -- fence       one row per job, rewritten by each claim: so no index on what a claim changes, and
 --             room on the page (HOT). What is large and seldom changes is in definition.
 -- run         the ledger; a row with outcome 1 is a holder. taken: somebody else ended it.
+--             Plans are made while tables are empty and all indexes look alike. So that a look for
+--             a job's holder is never planned as a scan of all of a node's runs, such statements
+--             compare the node by IS NOT DISTINCT FROM, from which run_owner's condition does not
+--             follow.
 -- untold      interrupted runs that no reap has reported yet. Apart from run, because a rerun
 --             reuses the row.
 -- node        one row per open handle. lock_key: its session holds the advisory lock
@@ -69,7 +73,7 @@ CREATE TABLE @S@.run(
 CREATE INDEX run_newest ON @S@.run(id);
 CREATE UNIQUE INDEX run_request ON @S@.run(fence, request) WHERE request IS NOT NULL;
 CREATE INDEX run_holder ON @S@.run(fence) WHERE outcome = 1;
-CREATE INDEX run_owner ON @S@.run(node, lease_ms) WHERE outcome = 1;
+CREATE INDEX run_owner ON @S@.run(node, lease_ms) WHERE outcome = 1 AND node IS NOT NULL;
 CREATE INDEX run_waiting ON @S@.run(fence) WHERE outcome = 0;
 CREATE INDEX run_rerun ON @S@.run(fence, scheduled_ms)
     WHERE outcome = 7 AND recover = 1 AND attempt <= recover_limit;
