@@ -84,9 +84,9 @@ enum jobsched_code {
 #undef JOBSCHED_ERROR_ENUM_
 };
 
-/* Returned by a job callback only: the run goes on, and jobsched_run_finish()
- * will end it. */
-#define JOBSCHED_PENDING 1
+/* Returned by a job callback only: the run goes on, and jobsched_run_finish() will end it. An
+ * unlikely number, so that a callback which fails with 1 has failed. */
+#define JOBSCHED_PENDING 0x50454e44
 
 /* "There is none": no next or previous occurrence. Larger than any instant. */
 #define JOBSCHED_NONE INT64_MAX

@@ -138,8 +138,7 @@ static int result_code(const command_result *result)
     if (code != 0 && result->stopped != COMMAND_GO_ON) {
         return JOBSCHED_ECANCELED;
     }
-    /* The one number that would mean that the run still goes on. */
-    return code == JOBSCHED_PENDING ? 256 + code : code;
+    return code;
 }
 
 static const char *outcome_of(const job_run *self, int code)
