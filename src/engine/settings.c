@@ -87,7 +87,7 @@ static int parse_number(const setting_entry *setting, const char *value, int64_t
     for (size_t i = 0; fits && i < digits; i++) {
         int64_t digit = value[i] - '0';
         fits = number <= (setting->high - digit) / 10;
-        number = number * 10 + digit;
+        number = fits ? number * 10 + digit : number;
     }
     if (!fits || number < setting->low) {
         return jsi_fail_range(JOBSCHED_EINVAL, setting->key, 0, setting->low, setting->high,
