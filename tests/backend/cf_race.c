@@ -214,28 +214,45 @@ static void race_of_processes(void **state)
     (void)munmap(board, sizeof *board);
 }
 
-enum { LANE_RUNS = 250 };
+enum { LANE_RUNS = 250, LANE_ROUNDS = 100 };
 
 /* Three lanes of one handle. Threads only count; the test's own thread asserts. */
 struct lanes {
     struct cf_node *node;
     struct cf_job job;
-    _Atomic uint64_t token; /* of the run that goes on */
+    pthread_barrier_t start;
+    _Atomic uint64_t token;     /* of the run that goes on */
+    _Atomic uint64_t rounds[3]; /* that each lane has made */
     _Atomic int stop;
     int granted, paused, wrong_answers, wrong_codes[3];
-    uint64_t listed, rounds[3];
+    uint64_t listed;
 };
+
+/* Goes on until the others have had their share, so that all three are at it together. */
+static void keep_claiming(struct lanes *lanes)
+{
+    struct cf_node *node = lanes->node;
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (cf_real_mono_ms() < deadline_ms && (atomic_load(&lanes->rounds[1]) < LANE_ROUNDS ||
+                                               atomic_load(&lanes->rounds[2]) < LANE_ROUNDS)) {
+        jobsched_claim claim = cf_at(&lanes->job, LANE_RUNS);
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        lanes->wrong_codes[0] += node->driver->claim(node->backend, &call, &claim, 1) != 0;
+        lanes->wrong_answers += claim.answer != JOBSCHED_ANSWER_DONE;
+    }
+}
 
 static void *claim_lane(void *arg)
 {
     struct lanes *lanes = arg;
     struct cf_node *node = lanes->node;
+    (void)pthread_barrier_wait(&lanes->start);
     for (int64_t k = 1; k <= LANE_RUNS; k++) {
         jobsched_claim claim = cf_at(&lanes->job, k);
         claim.when_held = JOBSCHED_HELD_ALLOW;
         jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
         lanes->wrong_codes[0] += node->driver->claim(node->backend, &call, &claim, 1) != 0;
-        lanes->rounds[0]++;
+        atomic_fetch_add(&lanes->rounds[0], 1);
         if (claim.answer == JOBSCHED_ANSWER_BUSY) {
             k--; /* the admin lane was at the job in this instant */
             continue;
@@ -255,6 +272,7 @@ static void *claim_lane(void *arg)
         lanes->wrong_codes[0] += node->driver->finish(node->backend, &call, &end, 1) != 0;
         lanes->wrong_answers += end.answer != JOBSCHED_LEASE_KEPT;
     }
+    keep_claiming(lanes);
     atomic_store(&lanes->stop, 1);
     return NULL;
 }
@@ -273,6 +291,7 @@ static void *keep_lane(void *arg)
     struct lanes *lanes = arg;
     struct cf_node *node = lanes->node;
     struct lanes own = {.wrong_answers = 0};
+    (void)pthread_barrier_wait(&lanes->start);
     while (!atomic_load(&lanes->stop)) {
         jobsched_lease lease = {
             .job = "job", .note = "renewed", .token = atomic_load(&lanes->token)};
@@ -280,7 +299,7 @@ static void *keep_lane(void *arg)
         lanes->wrong_codes[1] += node->driver->renew(node->backend, &call, 0, &lease, 1) != 0;
         call = cf_call(JOBSCHED_LANE_KEEP);
         lanes->wrong_codes[1] += node->driver->reap(node->backend, &call, count_finding, &own) != 0;
-        lanes->rounds[1]++;
+        atomic_fetch_add(&lanes->rounds[1], 1);
     }
     lanes->wrong_codes[1] += own.wrong_answers;
     return NULL;
@@ -299,6 +318,7 @@ static void *admin_lane(void *arg)
                                 JOBSCHED_VERB_TRIGGER};
     struct lanes *lanes = arg;
     struct cf_node *node = lanes->node;
+    (void)pthread_barrier_wait(&lanes->start);
     do { /* ends with RESUME or later, so that the job is not left paused */
         for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
             jobsched_control_result result;
@@ -311,7 +331,7 @@ static void *admin_lane(void *arg)
         jobsched_call call = cf_call(JOBSCHED_LANE_ADMIN);
         lanes->wrong_codes[2] +=
             node->driver->runs(node->backend, &call, NULL, 20, count_row, &lanes->listed) != 0;
-        lanes->rounds[2]++;
+        atomic_fetch_add(&lanes->rounds[2], 1);
     } while (!atomic_load(&lanes->stop));
     return NULL;
 }
@@ -324,14 +344,17 @@ static void race_of_lanes(void **state)
     lanes.node = cf_open(*state, "node");
     lanes.job = cf_job(lanes.node, "job", LANE_RUNS + 1);
     pthread_t threads[3];
+    cf_equal(pthread_barrier_init(&lanes.start, NULL, 3), 0);
     cf_equal(pthread_create(&threads[0], NULL, claim_lane, &lanes), 0);
     cf_equal(pthread_create(&threads[1], NULL, keep_lane, &lanes), 0);
     cf_equal(pthread_create(&threads[2], NULL, admin_lane, &lanes), 0);
     for (int i = 0; i < 3; i++) {
         cf_equal(pthread_join(threads[i], NULL), 0);
     }
+    (void)pthread_barrier_destroy(&lanes.start);
     for (int i = 0; i < 3; i++) {
         cf_equal(lanes.wrong_codes[i], 0);
+        cf_true(atomic_load(&lanes.rounds[i]) >= LANE_ROUNDS);
     }
     cf_equal(lanes.wrong_answers, 0);
     cf_equal(lanes.granted + lanes.paused, LANE_RUNS);
