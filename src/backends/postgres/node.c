@@ -37,10 +37,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* Between two tries of the keeper to come back: well within the grace, and no load for a server
- * that starts up. */
-#define RETRY_FIRST_MS 20
-#define RETRY_MAX_MS   1000
+/* Between two tries of the keeper to come back: 20 ms, doubling up to a part of the grace, because
+ * the first taker may be back before us; and no load for a server that starts up. */
+#define RETRY_FIRST_MS   20
+#define RETRY_MAX_MS     1000
+#define RETRIES_IN_GRACE 5
 
 static void wake(const struct jsi_pg_store *store)
 {
@@ -163,9 +164,11 @@ static int look(struct jsi_pg_store *store, struct loss *loss)
         tell_back(store, jsi_pg_mono(store) - loss->since_ms);
         return -1;
     }
-    loss->retry_ms = loss->retry_ms == 0                 ? RETRY_FIRST_MS
-                     : loss->retry_ms > RETRY_MAX_MS / 2 ? RETRY_MAX_MS
-                                                         : loss->retry_ms * 2;
+    int64_t most_ms = store->grace_ms / RETRIES_IN_GRACE;
+    most_ms = most_ms > RETRY_MAX_MS ? RETRY_MAX_MS : most_ms;
+    most_ms = most_ms < RETRY_FIRST_MS ? RETRY_FIRST_MS : most_ms;
+    loss->retry_ms = loss->retry_ms == 0 ? RETRY_FIRST_MS : loss->retry_ms * 2;
+    loss->retry_ms = loss->retry_ms > most_ms ? (int)most_ms : loss->retry_ms;
     return loss->retry_ms;
 }
 

@@ -1,0 +1,338 @@
+/* test_postgres_live.c: who is alive on a postgresql: store: the session that shows it, the grace
+ * after it was seen gone, the heartbeat, and what a change of the server means.
+ *   test_postgres_live DIRECTORY     of a server that postgres.sh has started */
+#include "postgres_support.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static jobsched_claim ask(struct cf_node *node, const struct cf_job *job, int64_t k)
+{
+    jobsched_claim claim = cf_at(job, k);
+    cf_ask(node, &claim);
+    return claim;
+}
+
+/* Asks until the answer is another than HELD; returns how long that took. */
+static int64_t ask_until_free(struct cf_node *node, const struct cf_job *job, int64_t k,
+                              jobsched_claim *out_claim)
+{
+    int64_t began_ms = cf_real_mono_ms();
+    do {
+        cf_true(cf_real_mono_ms() - began_ms < CF_POLL_MS);
+        *out_claim = ask(node, job, k);
+        cf_pause();
+    } while (out_claim->answer == JOBSCHED_ANSWER_HELD);
+    return cf_real_mono_ms() - began_ms;
+}
+
+/* Waits until the node has told something. */
+static void await_notice(struct cf_node *node, int count)
+{
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (atomic_load(&node->notices) < count) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+}
+
+/* Forks a process that holds occurrence 1 of "job" until it is killed. */
+static pid_t start_owner(struct cf_world *world, struct cf_job *out_job)
+{
+    int ends[2];
+    cf_equal(pipe(ends), 0);
+    pid_t child = cf_fork(world);
+    if (child == 0) {
+        struct cf_node *node = cf_open(world, "owner");
+        struct cf_job job = cf_job(node, "job", 1);
+        (void)cf_grant(node, &job, 1);
+        cf_equal(write(ends[1], &job, sizeof job), sizeof job);
+        for (;;) {
+            (void)pause();
+        }
+    }
+    (void)close(ends[1]);
+    cf_equal(read(ends[0], out_job, sizeof *out_job), sizeof *out_job);
+    (void)close(ends[0]);
+    out_job->name = "job"; /* the child's pointer was its own */
+    return child;
+}
+
+/* G10, G5: after kill -9 the job is taken over after the grace, not before, and without waiting for
+ * the lease (an hour). */
+static void test_killed_owner_is_replaced_after_the_grace(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_job job;
+    pid_t owner = start_owner(world, &job);
+    struct cf_node *node = cf_open(world, "node");
+    cf_wait_until(node, job.mark_ms + 3);
+    cf_answer(ask(node, &job, 2), HELD);
+    cf_kill(world, owner);
+    jobsched_claim next;
+    int64_t took_ms = ask_until_free(node, &job, 2, &next);
+    cf_answer(next, GRANTED);
+    print_message("taken over %lld ms after kill -9\n", (long long)took_ms);
+    cf_true(took_ms >= 490 && took_ms < 5000); /* the two clocks round differently */
+}
+
+/* G5: pg_terminate_backend under a living owner: its keeper brings it back within the grace, so its
+ * run goes on and nobody is ever granted the job. */
+static void test_terminated_session_of_a_living_owner(void **state)
+{
+    enum { ROUNDS = 30 };
+    struct cf_world *world = *state;
+    struct cf_node *owner = cf_open(world, "owner"), *other = cf_open(world, "other");
+    struct cf_job job = cf_job(owner, "job", 3);
+    jobsched_claim run = cf_grant(owner, &job, 1);
+    for (int i = 1; i <= ROUNDS; i++) {
+        postgres_terminate("owner");
+        int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+        while (atomic_load(&owner->notices) < i) {
+            cf_answer(ask(other, &job, 2), HELD);
+            cf_true(cf_real_mono_ms() < deadline_ms);
+            struct cf_found found;
+            cf_equal(cf_reap(other, &found, 1), 0);
+        }
+        cf_answer(ask(other, &job, 2), HELD);
+        if (i % 3 == 0) {
+            cf_equal(cf_renew(owner, "job", run.token), JOBSCHED_LEASE_KEPT);
+        }
+    }
+    /* Longer than the grace after the last of them. */
+    int64_t until_ms = cf_real_mono_ms() + 700;
+    while (cf_real_mono_ms() < until_ms) {
+        cf_answer(ask(other, &job, 2), HELD);
+    }
+    cf_equal(cf_renew(owner, "job", run.token), JOBSCHED_LEASE_KEPT);
+    cf_equal(cf_finish(owner, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_answer(ask(other, &job, 2), GRANTED);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 7"), 0);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), 2);
+}
+
+/* All sessions of a node at once, also those under way: every operation goes on by itself or says
+ * that its outcome is unknown, and its repetition gives the one answer there is. */
+static void test_terminated_sessions_while_claiming(void **state)
+{
+    enum { OCCURRENCES = 150 };
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", OCCURRENCES + 1);
+    uint64_t token = 0;
+    int unknown = 0;
+    for (int64_t k = 1; k <= OCCURRENCES; k++) {
+        if (k % 5 == 0) {
+            postgres_do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                        "application_name = 'jobsched node' AND pid <> pg_backend_pid()");
+        }
+        jobsched_claim claim = cf_at(&job, k);
+        int code;
+        int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+        do {
+            jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+            code = node->driver->claim(node->backend, &call, &claim, 1);
+            unknown += code == JOBSCHED_EUNKNOWN;
+            cf_true(cf_real_mono_ms() < deadline_ms);
+            cf_true(code == 0 || code == JOBSCHED_EUNKNOWN || code == JOBSCHED_EUNREACHABLE);
+        } while (code != 0);
+        cf_answer(claim, GRANTED);
+        cf_true(claim.token > token);
+        token = claim.token;
+        int answer = 0;
+        do {
+            jobsched_finish end = {
+                .job = "job", .note = "", .token = token, .outcome = JOBSCHED_OUTCOME_SUCCEEDED};
+            jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+            code = node->driver->finish(node->backend, &call, &end, 1);
+            answer = end.answer;
+        } while (code != 0);
+        cf_equal(answer, JOBSCHED_LEASE_KEPT);
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 2"), OCCURRENCES);
+    print_message("%d of %d outcomes were unknown at first\n", unknown, OCCURRENCES);
+}
+
+/* G10: an owner whose session lives and whose heartbeat stands still for its lease, on our
+ * monotonic clock, is dead; when it comes back it is told (G5). */
+static void test_frozen_owner_is_dead_after_its_lease(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *frozen = cf_open(world, "frozen"), *node = cf_open(world, "node");
+    struct cf_job job = cf_job(frozen, "job", 4);
+    jobsched_claim run = cf_grant(frozen, &job, 1);
+    atomic_fetch_add(&node->clock.mono_offset_ms, CF_LEASE_MS); /* the watch begins with a look */
+    cf_answer(ask(node, &job, 2), HELD);
+    atomic_fetch_add(&node->clock.mono_offset_ms, CF_LEASE_MS - 60000);
+    cf_answer(ask(node, &job, 2), HELD);
+    atomic_fetch_add(&node->clock.mono_offset_ms, 60000);
+    jobsched_claim next = ask(node, &job, 2);
+    cf_answer(next, GRANTED);
+    struct cf_found found[2];
+    cf_equal(cf_reap(node, found, 2), 1);
+    assert_string_equal(found[0].node, "frozen");
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), 1); /* forgotten as well */
+    /* Lane CLAIM first: it enters the node again, and is told all the same. */
+    cf_answer(ask(frozen, &job, 1), DONE);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), 2);
+    cf_equal(cf_renew(frozen, "job", run.token), JOBSCHED_LEASE_GONE);
+    cf_equal(cf_finish(frozen, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_GONE);
+    cf_equal(cf_finish(node, "job", next.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_answer(ask(frozen, &job, 3), GRANTED);
+}
+
+/* A stopped process sends nothing: the server ends its idle session after the lease by itself, and
+ * after SIGCONT the process finds its run gone. */
+static void test_stopped_process_loses_its_session(void **state)
+{
+    enum { LEASE_MS = 1500 };
+    struct cf_world *world = *state;
+    int ends[2], back[2];
+    cf_equal(pipe(ends), 0);
+    cf_equal(pipe(back), 0);
+    pid_t child = cf_fork(world);
+    if (child == 0) {
+        struct cf_node own = {.backend = NULL};
+        cf_config(&own, world, "owner", NULL);
+        own.config.lease_ms = LEASE_MS;
+        cf_ok(own.driver->open(&own.config, &own.backend));
+        struct cf_job job = cf_job(&own, "job", 1);
+        jobsched_claim run = cf_at(&job, 1); /* with a lease of an hour: only proof frees it */
+        cf_ask(&own, &run);
+        cf_equal(write(ends[1], &job, sizeof job), sizeof job);
+        (void)raise(SIGSTOP);
+        int answer = cf_renew(&own, "job", run.token);
+        cf_equal(write(back[1], &answer, sizeof answer), sizeof answer);
+        own.driver->close(own.backend);
+        _exit(0);
+    }
+    struct cf_job job;
+    cf_equal(read(ends[0], &job, sizeof job), sizeof job);
+    job.name = "job";
+    struct cf_node *node = cf_open(world, "node");
+    cf_wait_until(node, job.mark_ms + 2);
+    jobsched_claim next;
+    int64_t took_ms = ask_until_free(node, &job, 2, &next);
+    cf_answer(next, GRANTED);
+    cf_true(took_ms >= 400);
+    (void)kill(child, SIGCONT);
+    int answer = 0;
+    cf_equal(read(back[0], &answer, sizeof answer), sizeof answer);
+    cf_equal(answer, JOBSCHED_LEASE_GONE);
+    cf_equal(cf_wait(world, child), 0);
+    for (int i = 0; i < 2; i++) {
+        (void)close(ends[i]);
+        (void)close(back[i]);
+    }
+}
+
+/* A server process that hangs: the call keeps its time, and so does lane KEEP beside it. */
+static void test_hung_server_process(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "hung");
+    struct cf_job job = cf_job(node, "job", 3);
+    (void)cf_grant(node, &job, 1);
+    pid_t server = (pid_t)postgres_ask("SELECT pid FROM pg_stat_activity WHERE application_name = "
+                                       "'jobsched hung' AND query LIKE '%.claim(%'");
+    cf_equal(kill(server, SIGSTOP), 0);
+    jobsched_claim claim = cf_at(&job, 2);
+    claim.when_held = JOBSCHED_HELD_ALLOW;
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    call.timeout_ms = 300;
+    int64_t began_ms = cf_real_mono_ms();
+    int code = node->driver->claim(node->backend, &call, &claim, 1);
+    int64_t took_ms = cf_real_mono_ms() - began_ms;
+    call = cf_call(JOBSCHED_LANE_KEEP);
+    call.timeout_ms = 2000;
+    int keep_code = node->driver->renew(node->backend, &call, 0, NULL, 0);
+    cf_equal(kill(server, SIGCONT), 0);
+    cf_equal(code, JOBSCHED_EUNKNOWN);
+    cf_true(took_ms >= 290 && took_ms < 1500);
+    cf_equal(keep_code, JOBSCHED_OK);
+    /* It may have been granted by then, or not: the repetition tells, with one token. */
+    cf_ask(node, &claim);
+    cf_answer(claim, GRANTED);
+    cf_equal(claim.token, 2);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run"), 2);
+}
+
+/* G11: neither a renewal nor a reap waits for a claim that is under way. */
+static void test_renewal_beside_a_claim(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node"), *judge = cf_open(world, "judge");
+    struct cf_job job = cf_job(node, "job", 3);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    /* Somebody's transaction that claims under the job's lock and has not ended yet. */
+    PGconn *conn = postgres_connect();
+    char sql[256];
+    (void)snprintf(sql, sizeof sql,
+                   "BEGIN; SELECT pg_advisory_xact_lock(\"%s\".job_key('%s', 'job'));"
+                   "UPDATE \"%s\".fence SET seq = seq WHERE name = 'job'",
+                   postgres_schema, world->name_space, postgres_schema);
+    PQclear(PQexec(conn, sql));
+    int64_t began_ms = cf_real_mono_ms();
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+    struct cf_found found;
+    cf_equal(cf_reap(judge, &found, 1), 0);
+    cf_true(cf_real_mono_ms() - began_ms < 3000); /* the lock timeout is 5 s */
+    PQfinish(conn);
+}
+
+/* Another server identity: nothing is granted for a lease, then with tokens of another epoch; what
+ * lies before is not run again (G1, G2). */
+static void test_changed_incarnation(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'; UPDATE \"%s\".node SET lease_ms ="
+                " 1500; UPDATE \"%s\".run SET lease_ms = 1500");
+    struct cf_node late = {.backend = NULL};
+    cf_config(&late, world, "late", NULL);
+    late.config.lease_ms = 1500;
+    cf_ok(late.driver->open(&late.config, &late.backend));
+    await_notice(&late, 1);
+    jobsched_claim claim = cf_at(&job, 2);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(late.driver->claim(late.backend, &call, &claim, 1));
+    cf_answer(claim, BUSY);
+    cf_true(claim.wait_ms > 0 && claim.wait_ms <= 1000);
+    cf_true(claim.mark_ms > job.mark_ms + 3);                        /* the floor */
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT); /* what is known stays */
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_ask(&late, &claim); /* asks until it is not busy any more */
+    cf_answer(claim, DONE);
+    claim.after_ms = claim.mark_ms;
+    claim.scheduled_ms = claim.mark_ms + 1;
+    cf_ask(&late, &claim);
+    cf_answer(claim, GRANTED);
+    cf_true(claim.token >= (UINT64_C(1) << 40) && claim.token > run.token);
+    cf_equal(cf_job(&late, "new", 0).generation, 1);
+    cf_true(postgres_ask("SELECT token FROM \"%s\".fence WHERE name = 'new'") >= INT64_C(1) << 40);
+    late.driver->close(late.backend);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, postgres_tear_down)
+        TEST(test_killed_owner_is_replaced_after_the_grace),
+        TEST(test_terminated_session_of_a_living_owner),
+        TEST(test_terminated_sessions_while_claiming),
+        TEST(test_frozen_owner_is_dead_after_its_lease),
+        TEST(test_stopped_process_loses_its_session),
+        TEST(test_hung_server_process),
+        TEST(test_renewal_beside_a_claim),
+        TEST(test_changed_incarnation),
+    };
+    postgres_directory = argc > 1 ? argv[1] : "/tmp";
+    if (argc > 2) {
+        cmocka_set_test_filter(argv[2]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

@@ -1,0 +1,259 @@
+/* test_postgres_server.c: what happens to the server itself: restarts, standbys, poolers, and a
+ * server that has nothing left. Every test starts servers of its own.
+ *   test_postgres_server DIRECTORY */
+#include "postgres_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BOUNCER_PORT "6431" /* only names a unix socket in a folder of ours */
+
+static char primary[64], standby[64], bouncer[64];
+
+static int set_up(void **state)
+{
+    (void)snprintf(primary, sizeof primary, "/tmp/jpgs-%ld", (long)getpid());
+    (void)snprintf(standby, sizeof standby, "/tmp/jpgt-%ld", (long)getpid());
+    (void)snprintf(bouncer, sizeof bouncer, "/tmp/jpgb-%ld", (long)getpid());
+    postgres_directory = primary;
+    if (postgres_script("start", primary, "max_connections=30") != 0) {
+        return -1;
+    }
+    return postgres_set_up(state);
+}
+
+static int tear_down(void **state)
+{
+    int result = cf_teardown(state);
+    postgres_disconnect();
+    (void)postgres_script("remove", primary, "");
+    (void)postgres_script("remove", standby, "");
+    return result;
+}
+
+/* Renews until it works again, as the engine does; returns the answer. */
+static int renew_again(struct cf_node *node, uint64_t token)
+{
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    for (;;) {
+        jobsched_lease item = {.job = "job", .note = "", .token = token};
+        jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+        int code = node->driver->renew(node->backend, &call, 0, &item, 1);
+        if (code == JOBSCHED_OK) {
+            return item.answer;
+        }
+        cf_true(code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN);
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+}
+
+/* G5, G8: the server crashes and starts again under a living owner. Its run goes on, nobody is
+ * granted the job, and everybody's next call works. */
+static void test_restarted_server(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *owner = cf_open(world, "owner"), *other = cf_open(world, "other");
+    struct cf_job job = cf_job(owner, "job", 9);
+    jobsched_claim run = cf_grant(owner, &job, 1);
+    for (int64_t round = 1; round <= 3; round++) {
+        cf_equal(postgres_script("restart", primary, ""), 0);
+        int64_t until_ms = cf_real_mono_ms() + 1500;
+        while (cf_real_mono_ms() < until_ms) {
+            jobsched_claim claim = cf_at(&job, round + 1);
+            jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+            int code = other->driver->claim(other->backend, &call, &claim, 1);
+            cf_true(code == JOBSCHED_OK || code == JOBSCHED_EUNREACHABLE ||
+                    code == JOBSCHED_EUNKNOWN);
+            if (code == JOBSCHED_OK) {
+                cf_answer(claim, HELD);
+            }
+            cf_pause();
+        }
+        cf_equal(renew_again(owner, run.token), JOBSCHED_LEASE_KEPT);
+        cf_equal(cf_finish(owner, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED),
+                 JOBSCHED_LEASE_KEPT);
+        run = cf_grant(owner, &job, round + 1);
+        cf_equal(run.token, (uint64_t)round + 1);
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 7"), 0);
+}
+
+/* G8: while the server is down every call fails within its time, as unreachable. */
+static void test_stopped_server(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    postgres_disconnect();
+    cf_equal(postgres_script("stop", primary, "fast"), 0);
+    jobsched_claim claim = cf_at(&job, 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_EUNREACHABLE);
+    postgres_expect_message(primary);
+    call = cf_call(JOBSCHED_LANE_KEEP);
+    cf_equal(node->driver->renew(node->backend, &call, 0, NULL, 0), JOBSCHED_EUNREACHABLE);
+    cf_equal(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL), JOBSCHED_EUNREACHABLE);
+    cf_equal(postgres_try_url(world, world->url), JOBSCHED_EUNREACHABLE);
+    cf_equal(postgres_script("start", primary, ""), 0);
+    (void)cf_grant(node, &job, 1);
+}
+
+/* G8: a standby is refused by name, and promoted it is taken for what it is: a server that may have
+ * forgotten the last grants. The one that it has forgotten here is not granted again (G1). */
+static void test_standby_and_promotion(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    jobsched_claim first = cf_grant(node, &job, 1);
+    cf_equal(cf_finish(node, "job", first.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_equal(postgres_script("standby", standby, primary), 0);
+    postgres_directory = standby;
+    char url[POSTGRES_URL_BYTES];
+    postgres_url(url, sizeof url, "postgres", "");
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EREFUSED);
+    postgres_expect_message("is a standby");
+
+    /* The standby stands still for the last grant. */
+    postgres_disconnect();
+    postgres_do("SELECT pg_wal_replay_pause()");
+    jobsched_claim forgotten = cf_grant(node, &job, 2);
+    cf_close(world, node);
+    postgres_disconnect();
+    cf_equal(postgres_script("stop", primary, "immediate"), 0);
+    cf_equal(postgres_script("promote", standby, ""), 0);
+    (void)snprintf(world->url, sizeof world->url, "%s", url);
+    struct cf_node late = {.backend = NULL};
+    cf_config(&late, world, "late", NULL);
+    late.config.lease_ms = 1500;
+    cf_ok(late.driver->open(&late.config, &late.backend));
+    cf_true(atomic_load(&late.notices) > 0);
+    postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = least(quarantine_until_ms,"
+                " \"%s\".now_ms() + 500)"); /* the node's lease of an hour is too long for a test */
+    jobsched_claim again = cf_at(&job, 2);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(late.driver->claim(late.backend, &call, &again, 1));
+    cf_answer(again, BUSY);
+    cf_ask(&late, &again);
+    cf_answer(again, DONE);
+    again.after_ms = again.mark_ms;
+    again.scheduled_ms = again.mark_ms + 1;
+    again.when_held = JOBSCHED_HELD_ALLOW;
+    cf_ask(&late, &again);
+    cf_answer(again, GRANTED);
+    cf_true(again.token > forgotten.token);
+    late.driver->close(late.backend);
+}
+
+/* No connection slots: unreachable, told as such, and cured when there are some. */
+static void test_no_connections_left(void **state)
+{
+    enum { MANY = 40 };
+    struct cf_world *world = *state;
+    PGconn *conns[MANY];
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    char text[POSTGRES_URL_BYTES];
+    (void)snprintf(text, sizeof text, "postgresql:///postgres?host=%s&user=postgres", primary);
+    for (int i = 0; i < MANY; i++) {
+        conns[i] = PQconnectdb(text);
+    }
+    int code = postgres_try_url(world, world->url);
+    char message[JOBSCHED_MESSAGE_BYTES];
+    (void)snprintf(message, sizeof message, "%s", jobsched_last_error()->message);
+    (void)cf_grant(node, &job, 1); /* who has its connections goes on */
+    for (int i = 0; i < MANY; i++) {
+        PQfinish(conns[i]);
+    }
+    cf_equal(code, JOBSCHED_EUNREACHABLE);
+    cf_true(strstr(message, "53300") != NULL);
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (postgres_try_url(world, world->url) != JOBSCHED_OK) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+}
+
+/* A database that takes no writes is refused as such, and nothing is half-done. */
+static void test_read_only_database(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    postgres_do("ALTER DATABASE postgres SET default_transaction_read_only = on");
+    cf_equal(postgres_try_url(world, world->url), JOBSCHED_EREFUSED);
+    postgres_expect_message("25006");
+    postgres_disconnect();
+    postgres_do("SET default_transaction_read_only = off");
+    postgres_do("ALTER DATABASE postgres RESET default_transaction_read_only");
+    (void)cf_grant(node, &job, 1);
+    cf_ok(postgres_try_url(world, world->url));
+}
+
+static int start_bouncer(const char *mode)
+{
+    char command[1024];
+    (void)snprintf(
+        command, sizeof command,
+        "mkdir -p %s && printf '[databases]\\npostgres = host=%s user=postgres\\n[pgbouncer]\\n"
+        "listen_port = " BOUNCER_PORT "\\nlisten_addr =\\nunix_socket_dir = %s\\n"
+        "auth_type = any\\npool_mode = %s\\nlogfile = %s/log\\npidfile = %s/pid\\n' > %s/ini && "
+        "chmod 0777 %s && if [ \"$(id -u)\" = 0 ]; then run='setpriv --reuid=nobody "
+        "--regid=nogroup --clear-groups'; else run=; fi; $run $(command -v pgbouncer || echo "
+        "/usr/sbin/pgbouncer) -d -q %s/ini > /dev/null 2>&1",
+        bouncer, primary, bouncer, mode, bouncer, bouncer, bouncer, bouncer, bouncer);
+    return system(command);
+}
+
+static void stop_bouncer(void)
+{
+    char command[256];
+    (void)snprintf(command, sizeof command, "kill $(cat %s/pid) 2> /dev/null; rm -rf %s", bouncer,
+                   bouncer);
+    (void)!system(command);
+}
+
+/* Behind a pooler session locks mean nothing, and its word is not taken for the server's. */
+static void test_pooler_is_refused(void **state)
+{
+    static const char *const modes[] = {"transaction", "session"};
+    struct cf_world *world = *state;
+    for (int i = 0; i < 2; i++) {
+        cf_equal(start_bouncer(modes[i]), 0);
+        char url[POSTGRES_URL_BYTES];
+        (void)snprintf(url, sizeof url,
+                       "postgresql:///postgres?host=%s&port=" BOUNCER_PORT
+                       "&user=postgres&jobsched_schema=%s",
+                       bouncer, postgres_schema);
+        int code = JOBSCHED_EUNREACHABLE;
+        for (int tries = 0; code == JOBSCHED_EUNREACHABLE && tries < 2000; tries++) {
+            code = postgres_try_url(world, url); /* until it is up */
+            cf_pause();
+        }
+        char message[JOBSCHED_MESSAGE_BYTES];
+        (void)snprintf(message, sizeof message, "%s", jobsched_last_error()->message);
+        stop_bouncer();
+        if (code != JOBSCHED_EREFUSED) {
+            print_error("%s: %s\n", modes[i], message);
+        }
+        cf_equal(code, JOBSCHED_EREFUSED);
+        cf_true(strstr(message, "pooler") != NULL);
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM pg_namespace WHERE nspname = '%s'"), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(test_restarted_server),    TEST(test_stopped_server),
+        TEST(test_no_connections_left), TEST(test_read_only_database),
+        TEST(test_pooler_is_refused),   TEST(test_standby_and_promotion),
+    };
+    if (argc > 2) {
+        cmocka_set_test_filter(argv[2]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}

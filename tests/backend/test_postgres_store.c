@@ -1,0 +1,335 @@
+/* test_postgres_store.c: the tables of a postgresql: store: who makes them, who may, which version
+ * they have, and what is locked in them.
+ *   test_postgres_store DIRECTORY     of a server that postgres.sh has started */
+#include "postgres_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+size_t jobsched_postgresql_ddl(const char *schema, char *out, size_t bytes);
+
+static const char advisory_locks[] =
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()";
+
+/* G16: many nodes may be the first at the same time; the store is made once. */
+static void test_eight_processes_make_the_schema(void **state)
+{
+    enum { PROCESSES = 8 };
+    struct cf_world *world = *state;
+    for (int round = 0; round < 3; round++) {
+        int go[2];
+        pid_t children[PROCESSES];
+        cf_equal(pipe(go), 0);
+        for (int i = 0; i < PROCESSES; i++) {
+            children[i] = cf_fork(world);
+            if (children[i] == 0) {
+                char byte;
+                (void)close(go[1]);
+                (void)!read(go[0], &byte, 1); /* until the parent closes its end */
+                (void)cf_now(cf_open(world, "node"));
+                _exit(0);
+            }
+        }
+        (void)close(go[0]);
+        (void)close(go[1]);
+        for (int i = 0; i < PROCESSES; i++) {
+            cf_equal(cf_wait(world, children[i]), 0);
+        }
+        cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".meta"), 1);
+        cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), PROCESSES);
+        postgres_do("DROP SCHEMA \"%s\" CASCADE");
+    }
+}
+
+/* G16: a newer schema is refused by name, by who comes and by who is there already. */
+static void test_newer_schema_is_refused(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    postgres_do("UPDATE \"%s\".meta SET version = 2");
+    cf_equal(postgres_try_url(world, world->url), JOBSCHED_ESCHEMA);
+    postgres_expect_message("version 2");
+    postgres_expect_message("use a newer library");
+    jobsched_claim claim = cf_at(&job, 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_ESCHEMA);
+    call = cf_call(JOBSCHED_LANE_KEEP);
+    cf_equal(node->driver->renew(node->backend, &call, 0, NULL, 0), JOBSCHED_ESCHEMA);
+    postgres_do("UPDATE \"%s\".meta SET version = 1");
+    (void)cf_grant(node, &job, 1); /* cured, it goes on */
+    postgres_do("DROP SCHEMA \"%s\" CASCADE");
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_EDATALOST);
+    postgres_do("CREATE SCHEMA \"%s\" CREATE TABLE run(x int)");
+    cf_equal(postgres_try_url(world, world->url), JOBSCHED_EREFUSED);
+    postgres_expect_message("another application");
+    cf_equal(postgres_ask("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND "
+                          "relnamespace = '\"%s\"'::regnamespace"),
+             1); /* nothing half-done */
+}
+
+/* G8: rights that are missing are told as such; with those that docs/backends.md names, a store
+ * that somebody else has made by the DDL's text can be used. */
+static void test_rights(void **state)
+{
+    struct cf_world *world = *state;
+    char url[POSTGRES_URL_BYTES], user[64], sql[256];
+    (void)snprintf(user, sizeof user, "u%s", postgres_schema);
+    (void)snprintf(sql, sizeof sql, "CREATE ROLE %s LOGIN", user);
+    postgres_do(sql);
+    postgres_url(url, sizeof url, user, "");
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EACCESS); /* may not make a schema */
+    postgres_expect_message("42501");
+    postgres_url(url, sizeof url, "nobody_of_that_name", "&password=geheim");
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EACCESS);
+    postgres_expect_message("28000");
+    cf_true(strstr(jobsched_last_error()->message, "geheim") == NULL);
+
+    size_t length = jobsched_postgresql_ddl(postgres_schema, NULL, 0);
+    char *ddl = malloc(length + 1);
+    cf_true(ddl != NULL);
+    cf_equal(jobsched_postgresql_ddl(postgres_schema, ddl, length + 1), length);
+    cf_equal(strlen(ddl), length);
+    PGconn *conn = postgres_connect();
+    PGresult *result = PQexec(conn, ddl);
+    cf_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+    PQfinish(conn);
+    free(ddl);
+    postgres_url(url, sizeof url, user, "");
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EACCESS); /* may not look into it */
+    (void)snprintf(sql, sizeof sql,
+                   "GRANT USAGE ON SCHEMA \"%%s\" TO %s; GRANT SELECT, INSERT, UPDATE, DELETE ON "
+                   "ALL TABLES IN SCHEMA \"%%s\" TO %s",
+                   user, user);
+    postgres_do(sql);
+    (void)snprintf(world->url, sizeof world->url, "%s", url);
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 1);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_close(world, node);
+    (void)snprintf(sql, sizeof sql, "DROP OWNED BY %s; DROP ROLE %s", user, user);
+    postgres_do(sql);
+}
+
+/* G1, G4: two names under one advisory key are two jobs: at worst they are busy for each other. */
+static void test_names_that_share_a_key(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *a = cf_open(world, "a"), *b = cf_open(world, "b");
+    postgres_do("CREATE OR REPLACE FUNCTION \"%s\".job_key(a_ns text, a_job text) RETURNS bigint "
+                "LANGUAGE sql IMMUTABLE AS 'SELECT 7::bigint'");
+    struct cf_job one = cf_job(a, "one", 0), two = cf_job(a, "two", 9);
+    jobsched_claim both[] = {cf_at(&one, 1), cf_at(&two, 1)};
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(a->driver->claim(a->backend, &call, both, 2));
+    cf_answer(both[0], GRANTED);
+    cf_answer(both[1], GRANTED);
+    jobsched_claim next = cf_at(&two, 2);
+    cf_ask(b, &next);
+    cf_answer(next, HELD); /* its own run, not the other job's */
+    cf_equal(next.holder_token, both[1].token);
+    cf_equal(cf_finish(a, "two", both[1].token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    next = cf_grant(b, &two, 2);
+    cf_equal(cf_renew(a, "one", both[0].token), JOBSCHED_LEASE_KEPT);
+
+    /* Somebody else's transaction is at the one: the other is busy, nothing of it changed. */
+    PGconn *conn = postgres_connect();
+    PQclear(PQexec(conn, "BEGIN; SELECT pg_advisory_xact_lock(7)"));
+    jobsched_claim busy = cf_at(&two, 3);
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(b->driver->claim(b->backend, &call, &busy, 1));
+    cf_answer(busy, BUSY);
+    cf_true(busy.wait_ms >= 10 && busy.wait_ms <= 50);
+    cf_equal(busy.mark_ms, two.mark_ms + 2);
+    PQfinish(conn);
+    cf_equal(cf_finish(b, "two", next.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    (void)cf_grant(b, &two, 3);
+}
+
+/* G16: what failed or was refused leaves no lock behind, and a row lock is not waited for. */
+static void test_no_lock_is_left_behind(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    (void)cf_grant(node, &job, 1);
+    int64_t before = postgres_ask(advisory_locks);
+    PGconn *conn = postgres_connect();
+    PQclear(PQexec(conn, "SELECT pg_advisory_lock(7)")); /* one of somebody else's */
+    postgres_do("ALTER TABLE \"%s\".run ADD CONSTRAINT refuse CHECK (token < 2)");
+    for (int i = 0; i < 1000; i++) {
+        jobsched_claim claim = cf_at(&job, i % 4);
+        claim.when_held = i % 2 == 0 ? JOBSCHED_HELD_ALLOW : JOBSCHED_HELD_WAIT;
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        int code = node->driver->claim(node->backend, &call, &claim, 1);
+        cf_true(code == 0 ? claim.answer != JOBSCHED_ANSWER_NONE : code == JOBSCHED_EINTERNAL);
+        cf_true(code != 0 || claim.token < 2);
+    }
+    cf_equal(postgres_ask(advisory_locks), before + 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run"), 1);
+    PQfinish(conn);
+}
+
+/* G8: a table that somebody has locked is not waited for beyond the call's time, and the failure
+ * says that nothing was changed, because the server gave up before we did. */
+static void test_a_locked_table_is_not_waited_for(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    PGconn *conn = postgres_connect();
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "BEGIN; LOCK TABLE \"%s\".fence", postgres_schema);
+    PQclear(PQexec(conn, sql));
+    jobsched_claim claim = cf_at(&job, 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    int64_t began_ms = cf_real_mono_ms();
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_EUNREACHABLE);
+    cf_true(cf_real_mono_ms() - began_ms < CF_TIMEOUT_MS);
+    /* With less time than the server was told, we give up first, and do not know. */
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    call.timeout_ms = 200;
+    began_ms = cf_real_mono_ms();
+    cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_EUNKNOWN);
+    cf_true(cf_real_mono_ms() - began_ms < 1000);
+    PQfinish(conn);
+    (void)cf_grant(node, &job, 1);
+}
+
+/* The in-transaction fence: while a transaction relies on a token nobody can take the run over, and
+ * a token that is not valid any more ends the transaction. */
+static void test_assert_token(void **state)
+{
+    postgres_options = "&jobsched_grace=0ms";
+    struct cf_world *world = *state;
+    postgres_url(world->url, sizeof world->url, "postgres", postgres_options);
+    struct cf_node *owner = cf_open(world, "owner"), *other = cf_open(world, "other");
+    struct cf_job job = cf_job(owner, "job", 4);
+    jobsched_claim run = cf_grant(owner, &job, 1);
+    PGconn *conn = postgres_connect();
+    char sql[512];
+    (void)snprintf(sql, sizeof sql, "SELECT \"%s\".assert_token('%s', 'job', %llu)",
+                   postgres_schema, world->name_space, (unsigned long long)run.token);
+    PQclear(PQexec(conn, "BEGIN"));
+    PGresult *result = PQexec(conn, sql);
+    cf_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    PQclear(result);
+    /* Neither its own renewals and progress nor other occurrences wait for the transaction. */
+    jobsched_lease lease = {.job = "job", .note = "half", .token = run.token, .progress_done = 1};
+    jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+    cf_ok(owner->driver->renew(owner->backend, &call, 0, &lease, 1));
+    cf_equal(lease.answer, JOBSCHED_LEASE_KEPT);
+    struct cf_row row;
+    assert_string_equal(cf_newest(owner, "job", &row)->note, "half");
+    atomic_fetch_add(&other->clock.mono_offset_ms, CF_LEASE_MS);
+    jobsched_claim next = cf_at(&job, 2);
+    cf_ask(other, &next);
+    cf_answer(next, HELD);
+    atomic_fetch_add(&other->clock.mono_offset_ms, CF_LEASE_MS);
+    cf_ask(other, &next);
+    cf_answer(next, HELD); /* dead by the heartbeat, but the transaction is first */
+    struct cf_found found;
+    cf_equal(cf_reap(other, &found, 1), 0);
+    PQclear(PQexec(conn, "COMMIT"));
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (next.answer == JOBSCHED_ANSWER_HELD) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        atomic_fetch_add(&other->clock.mono_offset_ms, CF_LEASE_MS);
+        cf_ask(other, &next);
+    }
+    cf_answer(next, GRANTED);
+    result = PQexec(conn, sql);
+    cf_equal(PQresultStatus(result), PGRES_FATAL_ERROR);
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "JS002");
+    PQclear(result);
+    PQfinish(conn);
+}
+
+/* G8: what cannot be a URL is refused with EINVAL, and no message shows a password. */
+static void test_urls(void **state)
+{
+    static const char *const urls[] = {
+        "postgresql:nonsense",
+        "postgresql:?host=x",
+        "postgresql://?jobsched_nonsense=1",
+        "postgresql://u:geheim@[::1/db",
+        "postgresql://u:geheim@h/db?nonsense=1",
+        "postgresql://u:%zzgeheim@h/db",
+        "postgresql://u:geheim@h/db?jobsched_schema=",
+        "postgresql://u:geheim@h/db?jobsched_schema=Upper",
+        "postgresql://u:geheim@h/db?jobsched_schema=pg_x",
+        "postgresql://u:geheim@h/db?jobsched_schema=1x",
+        "postgresql://u:geheim@h/db?jobsched_schema=a%22b",
+        "postgresql://u:geheim@h/db?jobsched_grace=",
+        "postgresql://u:geheim@h/db?jobsched_grace=-1",
+        "postgresql://u:geheim@h/db?jobsched_grace=61s",
+        "postgresql://u:geheim@h/db?jobsched_grace=1h",
+    };
+    struct cf_world *world = *state;
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        int code = postgres_try_url(world, urls[i]);
+        if (code != JOBSCHED_EINVAL) {
+            print_error("'%s' gave %s\n", urls[i], jobsched_code_name(code));
+        }
+        cf_equal(code, JOBSCHED_EINVAL);
+        cf_true(strstr(jobsched_last_error()->message, "geheim") == NULL);
+    }
+    char url[POSTGRES_URL_BYTES];
+    (void)snprintf(url, sizeof url, "postgresql://u:geheim@/db?host=%s/none", postgres_directory);
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EUNREACHABLE);
+    cf_true(strstr(jobsched_last_error()->message, "geheim") == NULL);
+    (void)snprintf(url, sizeof url, "postgres:///nowhere?user=postgres&host=%s",
+                   postgres_directory);
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EUNREACHABLE);
+    postgres_expect_message("3D000");
+    (void)snprintf(url, sizeof url,
+                   "postgres:///postgres?jobsched_grace=2s&user=postgres&host=%s&"
+                   "jobsched_schema=%s",
+                   postgres_directory, postgres_schema);
+    cf_ok(postgres_try_url(world, url));
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".meta"), 1);
+}
+
+/* A note is what a job has written, which need not be text: it is made so. */
+static void test_notes_are_made_text(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 1);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    jobsched_finish end = {.job = "job",
+                           .note = "a\xff\xc3(\xed\xa0\x80\\\"{}\xe2\x82",
+                           .token = run.token,
+                           .outcome = JOBSCHED_OUTCOME_SUCCEEDED};
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(node->driver->finish(node->backend, &call, &end, 1));
+    struct cf_row row;
+    assert_string_equal(cf_newest(node, "job", &row)->note, "a?"
+                                                            "?(???\\\"{}?"
+                                                            "?");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, postgres_tear_down)
+        TEST(test_eight_processes_make_the_schema),
+        TEST(test_newer_schema_is_refused),
+        TEST(test_rights),
+        TEST(test_names_that_share_a_key),
+        TEST(test_no_lock_is_left_behind),
+        TEST(test_a_locked_table_is_not_waited_for),
+        TEST(test_assert_token),
+        TEST(test_urls),
+        TEST(test_notes_are_made_text),
+    };
+    postgres_directory = argc > 1 ? argv[1] : "/tmp";
+    if (argc > 2) {
+        cmocka_set_test_filter(argv[2]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
