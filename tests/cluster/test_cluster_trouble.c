@@ -30,10 +30,12 @@ enum { JOBS = sizeof jobs / sizeof jobs[0] };
 
 typedef struct trouble {
     int64_t ready_ms, broken_ms, silent_ms, cured_ms;
+    bool unknown; /* claims may have been written: they are asked again just as they were (G8) */
 } trouble;
 
 static void begin(fleet *f, trouble *t)
 {
+    *t = (trouble){.unknown = false};
     fleet_jobs(f, jobs, JOBS);
     f->settings[0] = "lease=3s";
     f->settings[1] = "misfire_after=1s";
@@ -44,7 +46,7 @@ static void begin(fleet *f, trouble *t)
     fleet_wait_accounted(f, fleet_now_ms() + 1000);
 }
 
-/* Both nodes have told that the store fails (with that code, if one is given), whatever was granted before has begun, and the
+/* Both nodes have told that the store fails (with that code, unless it is 0), whatever was granted before has begun, and the
  * outage goes on for longer than a lease. */
 static void endure(fleet *f, trouble *t, int code)
 {
@@ -87,7 +89,7 @@ static void recover(fleet *f, trouble *t)
         assert_false(entry->what == RECORD_START && entry->at_us > t->silent_ms * 1000 &&
                      entry->at_us < t->cured_ms * 1000);
         /* What is later than misfire_after is missed, also when it was due before the trouble. */
-        if (entry->what == RECORD_START && strncmp(entry->job, "skip", 4) == 0) {
+        if (!t->unknown && entry->what == RECORD_START && strncmp(entry->job, "skip", 4) == 0) {
             assert_true(entry->at_us / 1000 - entry->scheduled_ms < MISSED_MS);
         }
     }
@@ -187,7 +189,7 @@ static void test_read_only_store_is_refused(void **state)
 /* ---- no space ------------------------------------------------------------------- */
 
 /* A small file system of our own where we may mount one; else a bound on the size of the nodes'
- * files, which is the same to a process that writes (EFBIG for ENOSPC). */
+ * files, which is a write that fails, too, though with another error. */
 static bool mounted;
 
 static bool mount_small(const fleet *f)
@@ -241,6 +243,7 @@ static void test_full_file_system_is_waited_for(void **state)
     begin(f, &t);
     t.broken_ms = fleet_now_ms();
     fill_up(f, filler);
+    t.unknown = !mounted; /* SQLite does not tell why a commit failed */
     endure(f, &t, mounted ? JOBSCHED_EFULL : 0);
     t.cured_ms = fleet_now_ms();
     if (mounted) {
