@@ -84,8 +84,9 @@ enum jobsched_code {
 #undef JOBSCHED_ERROR_ENUM_
 };
 
-/* Returned by a job callback only: the run goes on, and jobsched_run_finish() will end it. An
- * unlikely number, so that a callback which fails with 1 has failed. */
+/* Returned by a job callback only: the run goes on, and jobsched_run_finish() will end it. It
+ * counts as running meanwhile. An unlikely number, so that a callback which fails with 1
+ * has failed. */
 #define JOBSCHED_PENDING 0x50454e44
 
 /* "There is none": no next or previous occurrence. Larger than any instant. */
@@ -427,7 +428,8 @@ typedef struct jobsched_job_spec {
     int64_t backoff_max_ms; /* 0 is 60 s */
     int64_t timeout_ms;     /* after which the run is asked to stop; 0: none */
     int64_t
-        jitter_ms; /* delays each occurrence by a stable pseudo-random span below this; 0: none */
+        jitter_ms; /* delays each occurrence by a stable pseudo-random span below this; 0: none. Meant to be
+                    shorter than the time between occurrences, which go on in their order */
     int64_t lease_ms;    /* 0: that of the scheduler */
     int32_t disabled;    /* not 0: registered, never due by its schedule; can be triggered */
     int32_t allow_never; /* not 0: accept a schedule that can never match */
@@ -527,9 +529,9 @@ typedef struct jobsched_options {
     jobsched_observer_fn observer;       /* NULL: none */
     void *observer_data;
     const struct jobsched_backend *const
-        *backends;              /* drivers tried before those that ship and those
-                                   that can be loaded, ended by NULL; for static linking and for
-                                   backends of your own (jobsched/backend.h). NULL: none */
+        *backends;              /* drivers tried after single: and before those that can be loaded,
+                                   ended by NULL; for static linking and for backends of your own
+                                   (jobsched/backend.h). NULL: none */
     const char *zone_directory; /* zone files are looked for here first; NULL: only in TZDIR and
                                    /usr/share/zoneinfo */
 } jobsched_options;

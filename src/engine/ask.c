@@ -64,6 +64,30 @@ jsi_job *jsi_ask_drop_locked(jobsched *s, jsi_ask *ask)
     return job;
 }
 
+static void drop_due_in_locked(jobsched *s, jsi_link *list)
+{
+    jsi_link *link = list->next;
+    while (link != list) {
+        jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
+        jsi_job *job = ask->job;
+        link = link->next;
+        if (ask->unresolved) {
+            continue;
+        }
+        if (!ask->extra) {
+            job->phase = JSI_JOB_IDLE;
+        }
+        (void)jsi_ask_drop_locked(s, ask);
+        job->references--; /* never the last: the table holds one */
+    }
+}
+
+void jsi_ask_drop_due_locked(jobsched *s)
+{
+    drop_due_in_locked(s, &s->ready);
+    drop_due_in_locked(s, &s->held);
+}
+
 void jsi_ask_kick_locked(jobsched *s, jsi_job *job)
 {
     if (job->waits && job->phase == JSI_JOB_ARMED) {
@@ -74,8 +98,10 @@ void jsi_ask_kick_locked(jobsched *s, jsi_job *job)
     for (jsi_link *link = s->held.next; link != &s->held; link = link->next) {
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         if (ask->job == job) {
+            /* The oldest is enough: if it is granted, the others are held again. */
             ask->not_before_mono_ms = 0;
             jsi_wake_tick_locked(s);
+            return;
         }
     }
 }

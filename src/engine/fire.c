@@ -77,7 +77,8 @@ static size_t plan_locked(jobsched *s, size_t *out_grants)
 static size_t gather_locked(jobsched *s, size_t *out_run_count)
 {
     int64_t now_ms = jsi_now_locked(s);
-    if (s->state != JSI_STARTED) {
+    /* Once stopped, only claims whose outcome is unknown are left (jsi_ask_drop_due_locked). */
+    if (s->state != JSI_STARTED && s->state != JSI_STOPPED) {
         return 0;
     }
     for (jsi_link *link = s->ready.next; link != &s->ready; link = link->next) {
@@ -141,9 +142,10 @@ static void drop_extra_locked(jobsched *s, jsi_ask *ask)
 static void keep_due_locked(jobsched *s, jsi_ask *ask, jsi_link *kept)
 {
     ask->unresolved = false;
-    if (ask->job->withdrawn && ask->extra) {
+    bool wanted = !ask->job->withdrawn && s->state == JSI_STARTED;
+    if (!wanted && ask->extra) {
         drop_extra_locked(s, ask);
-    } else if (ask->job->withdrawn) {
+    } else if (!wanted) {
         ask->job->phase = JSI_JOB_IDLE;
     } else {
         if (!ask->extra) {

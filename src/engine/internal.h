@@ -309,6 +309,8 @@ int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_
 /* Forgets an ask that needs no answer any more. Returns a job whose reference the caller must
  * release once the lock is dropped, or NULL. */
 jsi_job *jsi_ask_drop_locked(jobsched *s, jsi_ask *ask);
+/* Forgets everything that is due; what has an unknown outcome stays until it is known. */
+void jsi_ask_drop_due_locked(jobsched *s);
 /* A run of this job ended here: whatever waits for that is asked again at once. */
 void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
 

@@ -55,6 +55,7 @@ static void stop_locked(jobsched *s)
             emit_plain_locked(s, JOBSCHED_EVENT_STOPPED);
         }
         s->state = JSI_STOPPED;
+        jsi_ask_drop_due_locked(s);
         jsi_wake_tick_locked(s);
         jsi_wake_elect_locked(s);
     }
@@ -106,12 +107,18 @@ static void ask_all_locked(jobsched *s, int reason)
     }
 }
 
-/* Waits for active runs until an instant or until none is left, nor can come of a claim that is
- * under way: its grant would be cut off by the close that follows. Naps follow the injected
- * clock, so jobsched_wakeup() lets a moved one be seen. */
+/* Whether a run may still come of a claim: one that is under way, or whose outcome is unknown. Its
+ * grant would be cut off by the close that follows. */
+static bool is_claiming_locked(const jobsched *s)
+{
+    return s->claiming > 0 || !jsi_list_is_empty(&s->ready);
+}
+
+/* Waits for active runs until an instant or until none is left, nor can come of a claim. Naps follow
+ * the injected clock, so jobsched_wakeup() lets a moved one be seen. */
 static void wait_idle_locked(jobsched *s, int64_t until_mono_ms)
 {
-    while ((s->active_count > 0 || s->claiming > 0) && s->state != JSI_CLOSING) {
+    while ((s->active_count > 0 || is_claiming_locked(s)) && s->state != JSI_CLOSING) {
         int64_t left_ms = until_mono_ms - jsi_mono(s);
         if (left_ms <= 0) {
             return;
@@ -146,7 +153,7 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
     ask_all_locked(s, JOBSCHED_STOP_SHUTDOWN);
     wait_idle_locked(s, until_ms);
     uint64_t left_count = s->active_count;
-    bool claiming = s->claiming > 0;
+    bool claiming = is_claiming_locked(s);
     if (left_count > 0) {
         name_left_locked(s, left, sizeof left);
     }
@@ -157,8 +164,8 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
                              (unsigned long long)left_count, left);
     }
     return claiming ? jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
-                                    "a claim is still with the lock backend at the drain's "
-                                    "deadline; what it grants is cut off by jobsched_close")
+                                    "the outcome of a claim is still unknown at the drain's "
+                                    "deadline; what it granted is cut off by jobsched_close")
                     : JOBSCHED_OK;
 }
 

@@ -105,7 +105,8 @@ void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)
         /* Between attempts nobody else would notice. */
         run->state = JSI_RUN_CALLING;
         s->executing++;
-        jsi_run_result_locked(s, run, run->code);
+        jsi_run_result_locked(s, run,
+                              reason == JOBSCHED_STOP_TIMED_OUT ? run->code : JOBSCHED_ECANCELED);
         return;
     }
     if (before == JOBSCHED_STOP_NONE && run->job->spec.on_stop != NULL) {

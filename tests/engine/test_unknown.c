@@ -194,6 +194,29 @@ static void test_lost_grants_beyond_the_room_still_run(void **state)
     assert_equal(jobs[JOBS - 1].freed, 1);
 }
 
+/* G8, G9: a claim whose reply was lost right before the stop: it is asked again all the same, so
+ * that what it granted runs and is not cut off; what is merely due is left to other nodes. */
+static void test_unknown_is_settled_after_stop(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        struct world world;
+        struct world_job job = {0};
+        begin(&world, &job, "@every 60s");
+        fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNKNOWN, 1, lost);
+        world_jump(&world, 60000);
+        assert_equal(jobsched_stop(world.s), 0);
+        world_run(&world, 200000);
+        assert_equal(job.calls, 1);
+        assert_equal(jobsched_drain(world.s, 0), 0);
+        struct world_ledger ledger = world_ledger_read(&world, "job");
+        assert_equal(ledger.count, 1);
+        assert_equal(world_ledger_sum(&ledger, JOBSCHED_OUTCOME_SUCCEEDED), 1);
+        world_ledger_free(&ledger);
+        world_close(&world);
+    }
+}
+
 /* A lost reply of a trigger's claim: fired once. */
 static void test_lost_trigger_fires_once(void **state)
 {
@@ -444,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_unknown_is_resolved_after_withdraw),
         cmocka_unit_test(test_unknown_of_an_earlier_registration_runs_once),
         cmocka_unit_test(test_lost_grants_beyond_the_room_still_run),
+        cmocka_unit_test(test_unknown_is_settled_after_stop),
         cmocka_unit_test(test_lost_trigger_fires_once),
         cmocka_unit_test(test_no_error_is_an_answer),
         cmocka_unit_test(test_outage_is_bounded_in_every_way),
