@@ -37,17 +37,14 @@ typedef struct lint {
 
 /* ---- Reading ---- */
 
+/* Into text, which has room for one byte more than is allowed. */
 static int read_text(lint *state)
 {
     int is_input = strcmp(state->request->arguments[0], "-") == 0;
     int fd = is_input ? STDIN_FILENO : open(state->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     ssize_t got = -1;
 
-    state->text = malloc(CRONTAB_BYTES_MAX + 1);
-    if (state->text == NULL) {
-        errno = ENOMEM;
-    }
-    while (fd >= 0 && state->text != NULL && state->bytes <= CRONTAB_BYTES_MAX) {
+    while (fd >= 0 && state->bytes <= CRONTAB_BYTES_MAX) {
         got = read(fd, state->text + state->bytes, CRONTAB_BYTES_MAX + 1 - state->bytes);
         if (got > 0) {
             state->bytes += (size_t)got;
@@ -61,8 +58,9 @@ static int read_text(lint *state)
     if (!is_input && fd >= 0) {
         (void)close(fd);
     }
-    if (state->bytes > CRONTAB_BYTES_MAX) {
-        return ctl_fail("'%s' is larger than %d bytes", state->path, CRONTAB_BYTES_MAX);
+    if (got >= 0 && state->bytes > CRONTAB_BYTES_MAX) {
+        got = -1;
+        (void)ctl_fail("'%s' is larger than %d bytes", state->path, CRONTAB_BYTES_MAX);
     }
     return got < 0 ? CTL_FAILED : CTL_OK;
 }
@@ -367,6 +365,7 @@ static int run_lint(const ctl_request *request)
     lint state = {.request = request, .path = request->arguments[0]};
     char message[CRONTAB_MESSAGE_BYTES];
     int result = request->zone == NULL ? CTL_OK : check_zone(request);
+    char *text;
 
     if (result != CTL_OK) {
         return result;
@@ -378,13 +377,18 @@ static int run_lint(const ctl_request *request)
     if (strcmp(state.path, "-") == 0) {
         state.path = "(standard input)";
     }
+    text = malloc(CRONTAB_BYTES_MAX + 1);
+    if (text == NULL) {
+        return ctl_fail("out of memory");
+    }
+    state.text = text;
     result = read_text(&state);
     if (result == CTL_OK) {
         result = check_text(&state);
     }
     crontab_free(state.table);
     free(state.findings);
-    free(state.text);
+    free(text);
     return result;
 }
 
