@@ -11,7 +11,7 @@
 
 static const char statement[] =
     "SELECT * FROM @S@.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, "
-    "$16, $17, $18, $19, $20, $21, $22, $23)";
+    "$16, $17, $18, $19, $20, $21, $22, $23, $24)";
 
 static int check(const jobsched_claim *item)
 {
@@ -63,6 +63,7 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_claim *items, si
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, scheduled_ms);
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, after_ms);
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, lease_ms);
+    ADD_COLUMN(lane, items, count, jsi_pg_param_int, delay_ms);
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, skip_first_ms);
     ADD_COLUMN(lane, items, count, add_bits, skip_count);
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, skip_outcome);
@@ -72,19 +73,38 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_claim *items, si
     ADD_COLUMN(lane, items, count, jsi_pg_param_int, recover_limit);
 }
 
+/* The columns of the answer. */
+enum {
+    ANSWER,
+    TOKEN,
+    ATTEMPT,
+    MARK,
+    LAST_END,
+    GRANTED,
+    WAIT,
+    HOLDER_TOKEN,
+    SINCE,
+    HOLDER,
+    NODE,
+    BEAT,
+    NOW
+};
+
 static void read_answer(struct jsi_pg_lane *lane, int row, jobsched_claim *item, int64_t mono_ms)
 {
-    item->answer = (int32_t)jsi_pg_int(lane, row, 0);
-    item->token = jsi_pg_bits(lane, row, 1);
-    item->attempt = (uint32_t)jsi_pg_int(lane, row, 2);
-    item->mark_ms = jsi_pg_int(lane, row, 3);
-    item->granted_ms = jsi_pg_int(lane, row, 4);
-    item->wait_ms = jsi_pg_int(lane, row, 5);
-    item->holder_token = jsi_pg_bits(lane, row, 6);
-    item->holder_since_ms = jsi_pg_int(lane, row, 7);
-    jsi_pg_copy(lane, row, 8, item->holder, sizeof item->holder);
-    if (jsi_pg_get(lane, row, 10)[0] != '\0') {
-        jsi_pg_watch(lane->store, jsi_pg_get(lane, row, 9), jsi_pg_get(lane, row, 10), mono_ms);
+    item->answer = (int32_t)jsi_pg_int(lane, row, ANSWER);
+    item->token = jsi_pg_bits(lane, row, TOKEN);
+    item->attempt = (uint32_t)jsi_pg_int(lane, row, ATTEMPT);
+    item->mark_ms = jsi_pg_int(lane, row, MARK);
+    item->last_end_ms = jsi_pg_ms(lane, row, LAST_END);
+    item->granted_ms = jsi_pg_int(lane, row, GRANTED);
+    item->wait_ms = jsi_pg_int(lane, row, WAIT);
+    item->holder_token = jsi_pg_bits(lane, row, HOLDER_TOKEN);
+    item->holder_since_ms = jsi_pg_int(lane, row, SINCE);
+    jsi_pg_copy(lane, row, HOLDER, item->holder, sizeof item->holder);
+    if (jsi_pg_get(lane, row, BEAT)[0] != '\0') {
+        jsi_pg_watch(lane->store, jsi_pg_get(lane, row, NODE), jsi_pg_get(lane, row, BEAT),
+                     mono_ms);
     }
 }
 
@@ -111,7 +131,7 @@ static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *
     int64_t mono_ms = jsi_pg_mono(lane->store);
     for (int i = 0; result == 0 && i < (int)count; i++) {
         read_answer(lane, i, &items[i], mono_ms);
-        call->now_ms = jsi_pg_int(lane, i, 11);
+        call->now_ms = jsi_pg_int(lane, i, NOW);
     }
     return result;
 }

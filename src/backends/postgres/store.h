@@ -28,7 +28,7 @@
 #define JSI_PG_GRACE_DEFAULT_MS 500
 #define JSI_PG_GRACE_MAX_MS     60000
 
-/* claim() has the most parameters: 23. */
+/* claim() has the most parameters. */
 #define JSI_PG_PARAMS_MAX 24
 
 /* sql/ has these as literals. */

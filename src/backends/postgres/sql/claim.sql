@@ -4,21 +4,22 @@
 -- The numbers are those of enum jobsched_answer, _kind, _outcome and _when_held.
 --
 -- claim() takes all locks in one statement and reads all fences in the next, which sees what was
--- committed before the locks were had. (A scalar subquery, where EXISTS would be planned as a scan
--- of all running runs. mine: NULL when nobody holds the job.) From that it answers what needs no more looking (refusals,
--- and first grants of jobs that nobody holds), and writes all of these grants in one statement.
--- claim_one() knows all the rules, and is asked about the rest. (It alone would do; the short way
--- makes a batch several times cheaper.)
+-- committed before the locks were had. (A scalar subquery looks for holders, where EXISTS would be
+-- planned as a scan of all running runs. mine: NULL when nobody holds the job.) From that it
+-- answers what needs no more looking (refusals, and first grants of jobs that nobody holds), and
+-- writes all of these grants in one statement. claim_one() knows all the rules, and is asked about
+-- the rest. (It alone would do; the short way makes a batch several times cheaper.)
 
 CREATE FUNCTION @S@.claim(a_version integer, a_ns text, a_node uuid, a_node_name text,
     a_grants_max bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
     a_beats bigint[], a_stood_ms bigint[], a_jobs text[], a_requests text[],
     a_generations bigint[], a_scheduled_ms bigint[], a_after_ms bigint[], a_lease_ms bigint[],
-    a_skip_first_ms bigint[], a_skip_count bigint[], a_skip_outcome integer[], a_kind integer[],
-    a_when_held integer[], a_recover integer[], a_recover_limit bigint[])
+    a_delay_ms bigint[], a_skip_first_ms bigint[], a_skip_count bigint[],
+    a_skip_outcome integer[], a_kind integer[], a_when_held integer[], a_recover integer[],
+    a_recover_limit bigint[])
 RETURNS TABLE(o_answer integer, o_token bigint, o_attempt integer, o_mark_ms bigint,
-    o_granted_ms bigint, o_wait_ms bigint, o_holder_token bigint, o_since_ms bigint, o_holder text,
-    o_holder_node uuid, o_holder_beat bigint, o_now bigint)
+    o_last_end_ms bigint, o_granted_ms bigint, o_wait_ms bigint, o_holder_token bigint,
+    o_since_ms bigint, o_holder text, o_holder_node uuid, o_holder_beat bigint, o_now bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     c record;
@@ -38,13 +39,13 @@ BEGIN
     -- After the locks, so that no run is granted before the last one ended.
     o_now := @S@.now_ms();
     FOR c IN SELECT u.*, count(*) OVER (PARTITION BY u.job) AS times, f.id, f.mark_ms, f.token,
-        f.generation AS stored, f.paused, f.removed, (SELECT bool_or(h.node = a_node)
+        f.last_end_ms, f.generation AS stored, f.paused, f.removed, (SELECT bool_or(h.node = a_node)
             FROM @S@.run h WHERE h.fence = f.id AND h.outcome = 1) AS mine
         FROM unnest(v_locked, a_jobs, a_requests, a_generations, a_scheduled_ms, a_after_ms,
-            a_lease_ms, a_skip_first_ms, a_skip_count, a_skip_outcome, a_kind, a_when_held,
-            a_recover, a_recover_limit) WITH ORDINALITY
-        AS u(locked, job, request, generation, scheduled_ms, after_ms, lease_ms, skip_first_ms,
-            skip_count, skip_outcome, kind, when_held, recover, recover_limit, place)
+            a_lease_ms, a_delay_ms, a_skip_first_ms, a_skip_count, a_skip_outcome, a_kind,
+            a_when_held, a_recover, a_recover_limit) WITH ORDINALITY
+        AS u(locked, job, request, generation, scheduled_ms, after_ms, lease_ms, delay_ms,
+            skip_first_ms, skip_count, skip_outcome, kind, when_held, recover, recover_limit, place)
         LEFT JOIN @S@.fence f ON f.name_space = a_ns AND f.name = u.job
         ORDER BY u.place
     LOOP
@@ -52,6 +53,7 @@ BEGIN
         o_token := 0;
         o_attempt := 0;
         o_mark_ms := coalesce(c.mark_ms, 0);
+        o_last_end_ms := c.last_end_ms;
         o_granted_ms := 0;
         o_wait_ms := 0;
         o_holder_token := 0;
@@ -67,6 +69,11 @@ BEGIN
             IF c.scheduled_ms <= c.mark_ms THEN
                 o_answer := CASE WHEN c.mine THEN 0 ELSE 3 END; -- mine: perhaps just this
             ELSIF c.mark_ms <> c.after_ms THEN
+                o_answer := 4;
+            ELSIF c.delay_ms > 0 AND c.mine IS NOT NULL THEN
+                NULL;
+            ELSIF c.delay_ms > 0
+                AND c.scheduled_ms < greatest(c.mark_ms, c.last_end_ms) + c.delay_ms THEN
                 o_answer := 4;
             ELSIF c.scheduled_ms > o_now THEN
                 o_answer := 5;
@@ -88,12 +95,12 @@ BEGIN
             END IF;
         END IF;
         IF o_answer = 0 THEN
-            SELECT * INTO o_answer, o_token, o_attempt, o_mark_ms, o_granted_ms, o_wait_ms,
-                o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat
+            SELECT * INTO o_answer, o_token, o_attempt, o_mark_ms, o_last_end_ms, o_granted_ms,
+                o_wait_ms, o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat
                 FROM @S@.claim_one(a_ns, a_node, a_node_name,
                     a_grants_max <> 0 AND v_grants >= a_grants_max, v_quarantine,
                     a_history_count, a_history_age_ms, a_watched, a_beats, a_stood_ms, c.job,
-                    c.request, c.generation, c.scheduled_ms, c.after_ms, c.lease_ms,
+                    c.request, c.generation, c.scheduled_ms, c.after_ms, c.lease_ms, c.delay_ms,
                     c.skip_first_ms, c.skip_count, c.skip_outcome, c.kind, c.when_held,
                     c.recover, c.recover_limit);
             IF o_token > 0 THEN
@@ -154,12 +161,12 @@ $fn$;
 CREATE FUNCTION @S@.claim_one(a_ns text, a_node uuid, a_node_name text, a_full boolean,
     a_quarantine bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
     a_beats bigint[], a_stood_ms bigint[], c_job text, c_request text, c_generation bigint,
-    c_scheduled_ms bigint, c_after_ms bigint, c_lease_ms bigint, c_skip_first_ms bigint,
-    c_skip_count bigint, c_skip_outcome integer, c_kind integer, c_when_held integer,
-    c_recover integer, c_recover_limit bigint, OUT o_answer integer, OUT o_token bigint,
-    OUT o_attempt integer, OUT o_mark_ms bigint, OUT o_granted_ms bigint, OUT o_wait_ms bigint,
-    OUT o_holder_token bigint, OUT o_since_ms bigint, OUT o_holder text, OUT o_holder_node uuid,
-    OUT o_holder_beat bigint)
+    c_scheduled_ms bigint, c_after_ms bigint, c_lease_ms bigint, c_delay_ms bigint,
+    c_skip_first_ms bigint, c_skip_count bigint, c_skip_outcome integer, c_kind integer,
+    c_when_held integer, c_recover integer, c_recover_limit bigint, OUT o_answer integer,
+    OUT o_token bigint, OUT o_attempt integer, OUT o_mark_ms bigint, OUT o_last_end_ms bigint,
+    OUT o_granted_ms bigint, OUT o_wait_ms bigint, OUT o_holder_token bigint,
+    OUT o_since_ms bigint, OUT o_holder text, OUT o_holder_node uuid, OUT o_holder_beat bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     f record;
@@ -168,8 +175,6 @@ DECLARE
     v_seq bigint;
     v_had integer := 0;
     v_instant bigint := c_scheduled_ms;
-    v_judged bigint;
-    v_wait bigint;
     v_scheduled boolean;
 BEGIN
     o_token := 0;
@@ -186,6 +191,7 @@ BEGIN
         RETURN;
     END IF;
     o_mark_ms := f.mark_ms;
+    o_last_end_ms := f.last_end_ms;
     v_scheduled := c_kind IN (0, 1, 100);
 
     -- An answer that was lost is given again.
@@ -237,7 +243,25 @@ BEGIN
         ELSIF f.mark_ms <> c_after_ms THEN
             o_answer := 4;
             RETURN;
-        ELSIF c_scheduled_ms > v_now THEN
+        END IF;
+        IF c_delay_ms > 0 THEN
+            -- A fixed delay has no occurrence before the last run has ended, and that end says
+            -- when. Holders found dead count as ended now.
+            SELECT * INTO o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat,
+                o_wait_ms FROM @S@.find_holder(f.id, a_node, c_lease_ms, v_now, a_watched,
+                a_beats, a_stood_ms);
+            IF o_holder_node IS NOT NULL THEN
+                o_answer := 2;
+                RETURN;
+            END IF;
+            f.held := false;
+            SELECT t.last_end_ms INTO o_last_end_ms FROM @S@.fence t WHERE t.id = f.id;
+            IF c_scheduled_ms < greatest(f.mark_ms, o_last_end_ms) + c_delay_ms THEN
+                o_answer := 4;
+                RETURN;
+            END IF;
+        END IF;
+        IF c_scheduled_ms > v_now THEN
             o_answer := 5;
             o_wait_ms := c_scheduled_ms - v_now;
             RETURN;
@@ -258,7 +282,7 @@ BEGIN
     ELSIF c_kind = 3 THEN
         SELECT w.seq, w.attempt INTO r FROM @S@.run w WHERE w.fence = f.id
             AND w.scheduled_ms = c_scheduled_ms AND w.outcome = 7 AND w.recover = 1
-            AND w.attempt <= w.recover_limit ORDER BY w.seq LIMIT 1;
+            AND w.attempt <= w.recover_limit AND NOT w.cancel ORDER BY w.seq LIMIT 1;
         IF NOT FOUND THEN
             o_answer := 3;
             RETURN;
@@ -275,28 +299,10 @@ BEGIN
     END IF;
 
     IF f.held AND c_when_held <> 2 THEN
-        v_wait := greatest(20, least(1000, c_lease_ms / 20));
-        FOR r IN SELECT h.seq, h.token, h.node, h.node_name, h.started_ms, h.lease_ms
-            FROM @S@.run h WHERE h.fence = f.id AND h.outcome = 1 ORDER BY h.token
-        LOOP
-            IF r.node <> a_node THEN
-                v_judged := @S@.judge(r.node, r.lease_ms, v_now, a_watched, a_beats,
-                    a_stood_ms);
-                CONTINUE WHEN v_judged >= r.lease_ms
-                    AND @S@.interrupt(f.id, r.seq, v_now, NULL);
-                v_wait := CASE WHEN v_judged < 0 THEN least(v_wait, -v_judged)
-                    ELSE v_wait END;
-            END IF;
-            IF o_holder_node IS NULL THEN
-                o_holder_token := r.token;
-                o_since_ms := r.started_ms;
-                o_holder := r.node_name;
-                o_holder_node := r.node;
-            END IF;
-        END LOOP;
+        SELECT * INTO o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat,
+            o_wait_ms FROM @S@.find_holder(f.id, a_node, c_lease_ms, v_now, a_watched, a_beats,
+            a_stood_ms);
         IF o_holder_node IS NOT NULL THEN
-            SELECT n.beat INTO o_holder_beat FROM @S@.node n
-                WHERE n.node_id = o_holder_node;
             IF c_when_held = 0 AND v_scheduled THEN
                 PERFORM @S@.add_skipped(f.id, 8, c_scheduled_ms, c_scheduled_ms, 1,
                     c_kind, v_now, a_history_count, a_history_age_ms);
@@ -305,7 +311,6 @@ BEGIN
                 UPDATE @S@.run SET outcome = 8, finished_ms = v_now
                     WHERE fence = f.id AND seq = v_seq;
             END IF;
-            o_wait_ms := v_wait;
             o_answer := 2;
             RETURN;
         END IF;
@@ -349,6 +354,43 @@ BEGIN
         IF (f.seq + 1) % 32 = 0 THEN
             PERFORM @S@.prune(f.id, f.seq + 1, v_now, a_history_count, a_history_age_ms);
         END IF;
+    END IF;
+END
+$fn$;
+
+-- The live holder of a job with the smallest token, if there is one; makes dead ones INTERRUPTED.
+-- o_wait_ms: when to ask again. A part of the lease, so that a dead holder is found soon after its
+-- lease, within bounds that suit both ends; or what is left of its grace.
+CREATE FUNCTION @S@.find_holder(a_fence bigint, a_node uuid, a_lease_ms bigint, a_now_ms bigint,
+    a_watched uuid[], a_beats bigint[], a_stood_ms bigint[], OUT o_token bigint,
+    OUT o_since_ms bigint, OUT o_name text, OUT o_node uuid, OUT o_beat bigint,
+    OUT o_wait_ms bigint)
+LANGUAGE plpgsql AS $fn$
+DECLARE
+    r record;
+    v_judged bigint;
+    v_wait bigint := greatest(20, least(1000, a_lease_ms / 20));
+BEGIN
+    FOR r IN SELECT h.seq, h.token, h.node, h.node_name, h.started_ms, h.lease_ms
+        FROM @S@.run h WHERE h.fence = a_fence AND h.outcome = 1 ORDER BY h.token
+    LOOP
+        IF r.node <> a_node THEN
+            v_judged := @S@.judge(r.node, r.lease_ms, a_now_ms, a_watched, a_beats, a_stood_ms);
+            CONTINUE WHEN v_judged >= r.lease_ms
+                AND @S@.interrupt(a_fence, r.seq, a_now_ms, NULL);
+            v_wait := CASE WHEN v_judged < 0 THEN least(v_wait, -v_judged) ELSE v_wait END;
+        END IF;
+        IF o_node IS NULL THEN
+            o_token := r.token;
+            o_since_ms := r.started_ms;
+            o_name := r.node_name;
+            o_node := r.node;
+        END IF;
+    END LOOP;
+    o_wait_ms := 0;
+    IF o_node IS NOT NULL THEN
+        SELECT n.beat INTO o_beat FROM @S@.node n WHERE n.node_id = o_node;
+        o_wait_ms := v_wait;
     END IF;
 END
 $fn$;

@@ -63,7 +63,7 @@ BEGIN
         UPDATE @S@.run SET outcome = 4, finished_ms = o_now, note = 'the job was removed'
             WHERE fence = f.id AND outcome = 0;
         UPDATE @S@.run SET recover = 0 WHERE fence = f.id AND outcome = 7 AND recover = 1
-            AND attempt <= recover_limit;
+            AND attempt <= recover_limit AND NOT cancel;
     END CASE;
 END
 $fn$;

@@ -198,7 +198,7 @@ BEGIN
         SELECT w.fence, w.seq FROM @S@.run w WHERE w.fence = a_fence AND w.seq IN (
             SELECT o.seq FROM @S@.run o WHERE o.fence = a_fence ORDER BY o.seq LIMIT 256)
         AND w.outcome >= 2
-        AND NOT (w.outcome = 7 AND w.recover = 1 AND w.attempt <= w.recover_limit)
+        AND NOT (w.outcome = 7 AND w.recover = 1 AND w.attempt <= w.recover_limit AND NOT w.cancel)
         AND (w.seq <= a_seq - a_count - v_open OR w.finished_ms < a_now_ms - a_age_ms)
         FOR UPDATE SKIP LOCKED) g
     WHERE d.fence = g.fence AND d.seq = g.seq;

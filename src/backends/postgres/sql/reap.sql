@@ -91,7 +91,7 @@ BEGIN
         SELECT r.id, f.name, r.node_name, r.scheduled_ms, r.token, r.attempt FROM @S@.run r
             JOIN @S@.fence f ON f.id = r.fence
             WHERE f.name_space = a_ns AND NOT f.removed AND r.id > a_rerun_after
-            AND r.outcome = 7 AND r.recover = 1 AND r.attempt <= r.recover_limit
+            AND r.outcome = 7 AND r.recover = 1 AND r.attempt <= r.recover_limit AND NOT r.cancel
             ORDER BY r.id LIMIT (v_left + 1) / 2
     LOOP
         v_left := v_left - 1;

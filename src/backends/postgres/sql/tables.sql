@@ -76,7 +76,7 @@ CREATE INDEX run_holder ON @S@.run(fence) WHERE outcome = 1;
 CREATE INDEX run_owner ON @S@.run(node, lease_ms) WHERE outcome = 1 AND node IS NOT NULL;
 CREATE INDEX run_waiting ON @S@.run(fence) WHERE outcome = 0;
 CREATE INDEX run_rerun ON @S@.run(fence, scheduled_ms)
-    WHERE outcome = 7 AND recover = 1 AND attempt <= recover_limit;
+    WHERE outcome = 7 AND recover = 1 AND attempt <= recover_limit AND NOT cancel;
 
 CREATE TABLE @S@.untold(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
