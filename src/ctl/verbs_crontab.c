@@ -32,7 +32,10 @@ typedef struct lint {
     lint_finding *findings;
     size_t count, room;
     size_t errors, warnings, not_shown;
-    int six_told; /* six-fields is told once: the remedy is for the whole file */
+    size_t *lines; /* where each begins, and the end of the text behind the last */
+    size_t line_count;
+    size_t seconds_line; /* the first that says how many fields there are; 0: none */
+    int six_told;        /* six-fields is told once: the remedy is for the whole file */
 } lint;
 
 /* ---- Reading ---- */
@@ -65,27 +68,59 @@ static int read_text(lint *state)
     return got < 0 ? CTL_FAILED : CTL_OK;
 }
 
-/* Line and column as the reader counts them: a byte order mark is no part of the first line. */
+static int is_seconds_line(const char *text, size_t bytes)
+{
+    static const char name[] = "CRON_SECONDS";
+    size_t at = 0;
+
+    while (at < bytes &&
+           (text[at] == ' ' || text[at] == '\t' || text[at] == '\'' || text[at] == '"')) {
+        at++;
+    }
+    return bytes - at >= sizeof name && memcmp(text + at, name, sizeof name - 1) == 0;
+}
+
+/* Lines as the reader counts them: a byte order mark is no part of the first. */
+static int index_lines(lint *state)
+{
+    size_t at = state->bytes >= 3 && memcmp(state->text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    size_t room = 2;
+
+    for (size_t i = at; i < state->bytes; i++) {
+        room += state->text[i] == '\n';
+    }
+    state->lines = malloc(room * sizeof *state->lines);
+    if (state->lines == NULL) {
+        return -1;
+    }
+    while (at < state->bytes) {
+        const char *end = memchr(state->text + at, '\n', state->bytes - at);
+        size_t next = end == NULL ? state->bytes : (size_t)(end - state->text) + 1;
+
+        state->lines[state->line_count++] = at;
+        if (state->seconds_line == 0 && is_seconds_line(state->text + at, next - at)) {
+            state->seconds_line = state->line_count;
+        }
+        at = next;
+    }
+    state->lines[state->line_count] = state->bytes;
+    return 0;
+}
+
 static const char *find_line(const lint *state, size_t number, size_t *out_bytes)
 {
-    const char *at = state->text, *end = state->text + state->bytes, *stop;
+    const char *line;
 
-    if (state->bytes >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) {
-        at += 3;
+    if (number < 1 || number > state->line_count) {
+        *out_bytes = 0;
+        return state->text;
     }
-    for (size_t line = 1; at < end; line++) {
-        stop = memchr(at, '\n', (size_t)(end - at));
-        if (line == number) {
-            *out_bytes = (size_t)((stop == NULL ? end : stop) - at);
-            return at;
-        }
-        if (stop == NULL) {
-            break;
-        }
-        at = stop + 1;
+    line = state->text + state->lines[number - 1];
+    *out_bytes = state->lines[number] - state->lines[number - 1];
+    if (*out_bytes > 0 && line[*out_bytes - 1] == '\n') {
+        *out_bytes -= 1;
     }
-    *out_bytes = 0;
-    return end;
+    return line;
 }
 
 /* ---- Findings ---- */
@@ -184,31 +219,12 @@ static size_t count_fields(const char *schedule)
     return count;
 }
 
-/* Whether a line above says how many fields there are. */
-static int seconds_are_set(const lint *state, size_t number)
-{
-    static const char name[] = "CRON_SECONDS";
-
-    for (size_t line = 1; line < number; line++) {
-        size_t bytes, at = 0;
-        const char *text = find_line(state, line, &bytes);
-
-        while (at < bytes && strchr(" \t\"'", text[at]) != NULL && text[at] != '\0') {
-            at++;
-        }
-        if (bytes - at >= sizeof name && memcmp(text + at, name, sizeof name - 1) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static int check_six_fields(lint *state, const crontab_entry *entry)
 {
     ctl_trap trap = {.code = "six-fields", .position = 0};
 
     if (state->six_told || count_fields(entry->schedule) != 6 ||
-        seconds_are_set(state, entry->line)) {
+        (state->seconds_line != 0 && state->seconds_line < entry->line)) {
         return 0;
     }
     state->six_told = 1;
@@ -336,8 +352,9 @@ static int check_zone(const ctl_request *request)
 
 static int check_text(lint *state)
 {
-    int failed =
-        crontab_parse(state->text, state->bytes, &state->table) != 0 || copy_findings(state) != 0;
+    int failed = index_lines(state) != 0 ||
+                 crontab_parse(state->text, state->bytes, &state->table) != 0 ||
+                 copy_findings(state) != 0;
     int result = CTL_OK;
 
     for (size_t i = 0; !failed && i < state->table->entry_count; i++) {
@@ -388,6 +405,7 @@ static int run_lint(const ctl_request *request)
     }
     crontab_free(state.table);
     free(state.findings);
+    free(state.lines);
     free(text);
     return result;
 }
