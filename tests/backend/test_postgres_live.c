@@ -78,6 +78,25 @@ static void test_killed_owner_is_replaced_after_the_grace(void **state)
     cf_true(took_ms >= 490 && took_ms < 5000); /* the two clocks round differently */
 }
 
+/* G10, G15: closing with a run under way hands the job over at once, without any grace. */
+static void test_close_hands_over_at_once(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *a = cf_open(world, "a"), *b = cf_open(world, "b");
+    struct cf_job job = cf_job(a, "job", 3);
+    (void)cf_grant(a, &job, 1);
+    cf_close(world, a);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), 1);
+    cf_answer(ask(b, &job, 2), GRANTED);
+    struct cf_row rows[2];
+    cf_equal(cf_rows(b, "job", rows, 2), 2);
+    cf_equal(rows[1].record.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
+    assert_string_equal(rows[1].note, "closed before the callback returned");
+    struct cf_found found;
+    cf_equal(cf_reap(b, &found, 1), 1);
+    assert_string_equal(found.node, "a");
+}
+
 /* G5: pg_terminate_backend under a living owner: its keeper brings it back within the grace, so its
  * run goes on and nobody is ever granted the job. */
 static void test_terminated_session_of_a_living_owner(void **state)
@@ -322,6 +341,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, postgres_tear_down)
         TEST(test_killed_owner_is_replaced_after_the_grace),
+        TEST(test_close_hands_over_at_once),
         TEST(test_terminated_session_of_a_living_owner),
         TEST(test_terminated_sessions_while_claiming),
         TEST(test_frozen_owner_is_dead_after_its_lease),

@@ -209,15 +209,15 @@ $fn$;
 CREATE FUNCTION @S@.leave(a_version integer, a_ns text, a_node uuid) RETURNS void
 LANGUAGE plpgsql AS $fn$
 DECLARE
-    r record;
+    v_run record;
     v_left boolean := false;
 BEGIN
     PERFORM @S@.check_version(a_version);
     PERFORM @S@.lock_jobs(a_ns, ARRAY(SELECT f.name FROM @S@.run r JOIN @S@.fence f
         ON f.id = r.fence WHERE r.outcome = 1 AND r.node = a_node));
-    FOR r IN SELECT fence, seq FROM @S@.run WHERE outcome = 1 AND node = a_node LOOP
-        IF NOT @S@.interrupt(r.fence, r.seq, @S@.now_ms(), 'closed before the callback returned')
-        THEN
+    FOR v_run IN SELECT fence, seq FROM @S@.run WHERE outcome = 1 AND node = a_node LOOP
+        IF NOT @S@.interrupt(v_run.fence, v_run.seq, @S@.now_ms(),
+            'closed before the callback returned') THEN
             v_left := true; -- its row says who held it, until somebody can take it
         END IF;
     END LOOP;
