@@ -1,0 +1,177 @@
+/* call.c: a script over the items of a call: in parts, which go out in one write, and what is done
+ * when the server refuses a part. It refuses before it changes anything:
+ *   NOSCRIPT  it has forgotten the scripts: they are loaded, and the part is asked again.
+ *   LOST      the store is not the one that we entered: we enter again, which raises the epoch and
+ *             begins a quarantine where data was lost, and ask again.
+ *   NODE      somebody has forgotten our node, or this connection: we enter again.
+ *   OLD       a newer connection of this lane has entered: this one is given up.
+ * Locks: the caller owns the lane; takes store->lock for moments. */
+#include "store.h"
+
+#include <string.h>
+
+/* More would be a store that is emptied over and over. */
+#define TRIES_MAX 4
+
+enum verdict { DONE, AGAIN_LOAD, AGAIN_ENTER, FAILED };
+
+static void add_part(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
+                     size_t count)
+{
+    const struct jsi_redis_store *store = lane->store;
+    const jobsched_backend_config *config = &store->config;
+    int64_t keep = config->history_count > INT32_MAX ? INT32_MAX : (int64_t)config->history_count;
+    jsi_redis_begin(lane);
+    jsi_redis_add(lane, "EVALSHA");
+    jsi_redis_add(lane, store->sha[job->script]);
+    jsi_redis_add(lane, "1");
+    jsi_redis_add(lane, store->meta_key);
+    jsi_redis_add(lane, config->node_id);
+    jsi_redis_add_int(lane, lane->kind);
+    jsi_redis_add_unsigned(lane, lane->nonce);
+    jsi_redis_add(lane, lane->born);
+    jsi_redis_add_int(lane, keep);
+    jsi_redis_add_exact(lane, config->history_age_ms <= 0 ? JSI_REDIS_EXACT_MAX / 2
+                                                          : config->history_age_ms);
+    jsi_redis_watch_add(lane);
+    job->add(lane, job, first, count);
+    jsi_redis_end(lane);
+}
+
+static size_t part_of(const struct jsi_redis_job *job, size_t first)
+{
+    size_t left = job->count - first;
+    return left < JSI_REDIS_CHUNK ? left : JSI_REDIS_CHUNK;
+}
+
+static enum verdict judge_error(struct jsi_redis_lane *lane, int *out_result)
+{
+    const char *text = lane->reply->str;
+    if (strncmp(text, "NOSCRIPT", 8) == 0) {
+        return AGAIN_LOAD;
+    }
+    *out_result = jsi_redis_fail_reply(lane, text);
+    return FAILED;
+}
+
+/* One reply; the words are those of lua/common.lua. */
+static enum verdict judge(struct jsi_redis_lane *lane, int *out_result)
+{
+    const redisReply *reply = lane->reply;
+    if (reply->type == REDIS_REPLY_ERROR) {
+        return judge_error(lane, out_result);
+    }
+    const redisReply *head = jsi_redis_at(reply, 0);
+    if (head != NULL && head->type == REDIS_REPLY_INTEGER) {
+        return DONE;
+    }
+    const char *word = jsi_redis_text(reply, 0);
+    if (strcmp(word, "LOST") == 0 || strcmp(word, "NODE") == 0 || strcmp(word, "OLD") == 0) {
+        return AGAIN_ENTER;
+    }
+    *out_result = strcmp(word, "VERSION") == 0
+                      ? jsi_redis_fail_version(lane, jsi_redis_text(reply, 1))
+                      : jsi_redis_fail_form(lane, "a script's reply is not as expected");
+    return FAILED;
+}
+
+static void note(struct jsi_redis_lane *lane, jobsched_call *call)
+{
+    struct jsi_redis_store *store = lane->store;
+    call->now_ms = jsi_redis_int(lane->reply, 0);
+    jsi_redis_watch_clock(store, lane->sent_ms, jsi_redis_mono(store), call->now_ms);
+    int64_t id = jsi_redis_int(lane->reply, 1);
+    (void)pthread_mutex_lock(&store->lock);
+    /* Another lane may have entered a newer store meanwhile. */
+    if (strcmp(store->born, lane->born) == 0 && id > store->id) {
+        store->id = id;
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+/* Sends what is left in parts and takes the replies. *done moves to the first item that is not
+ * answered; answered tells whether any part was. */
+static enum verdict round_trip(struct jsi_redis_lane *lane, jobsched_call *call,
+                               const struct jsi_redis_job *job, size_t *done, int *answered,
+                               int *out_result)
+{
+    size_t parts = 0;
+    jsi_redis_text_clear(&lane->out);
+    for (size_t first = *done; parts == 0 || first < job->count; parts++) {
+        size_t count = part_of(job, first);
+        add_part(lane, job, first, count);
+        first += count;
+    }
+    lane->writes = job->writes;
+    *out_result = jsi_redis_send(lane);
+    enum verdict verdict = *out_result == 0 ? DONE : FAILED;
+    for (size_t part = 0; *out_result == 0 && part < parts; part++) {
+        int result = jsi_redis_receive(lane);
+        if (result != 0) {
+            *out_result = result;
+            return FAILED;
+        }
+        if (verdict != DONE) {
+            continue; /* the rest is asked again, or was promised nothing */
+        }
+        verdict = judge(lane, &result);
+        if (verdict == DONE) {
+            size_t count = part_of(job, *done);
+            note(lane, call);
+            result = job->take(lane, job, lane->reply, *done, count);
+            *done += count;
+            /* What take() refuses has changed nothing. */
+            *answered |= result == 0;
+            verdict = result == 0 ? DONE : FAILED;
+        }
+        if (verdict == FAILED) {
+            *out_result = result;
+            if (lane->fd >= 0 && part + 1 < parts) {
+                jsi_redis_disconnect(lane); /* with the replies that are still to come */
+            }
+            return FAILED;
+        }
+    }
+    return verdict;
+}
+
+/* What promises that nothing was changed must not be said once a part has been done. */
+static int as_batch(int result, int answered)
+{
+    if (!answered || result == JOBSCHED_EUNKNOWN || result == 0) {
+        return result;
+    }
+    char message[JOBSCHED_MESSAGE_BYTES];
+    (void)memcpy(message, jobsched_last_error()->message, sizeof message);
+    message[sizeof message - 1] = '\0';
+    return jobsched_fail(JOBSCHED_EUNKNOWN, jobsched_last_error()->system_errno,
+                         "part of a batch was done, then: %.400s", message);
+}
+
+int jsi_redis_run(struct jsi_redis_lane *lane, jobsched_call *call, const struct jsi_redis_job *job)
+{
+    jsi_redis_budget(lane, call->timeout_ms);
+    size_t done = 0;
+    int answered = 0;
+    int again = 0;
+    for (int tries = 0;; tries++) {
+        int result = jsi_redis_session(lane, again);
+        enum verdict verdict = FAILED;
+        if (result == 0) {
+            verdict = round_trip(lane, call, job, &done, &answered, &result);
+        }
+        if (verdict == DONE) {
+            return 0;
+        }
+        if (verdict == AGAIN_LOAD) {
+            result = jsi_redis_load(lane);
+        }
+        again = verdict == AGAIN_ENTER;
+        if (result == 0 && tries == TRIES_MAX) {
+            result = jsi_redis_fail_connect(lane, 0, "it forgets this node over and over");
+        }
+        if (result != 0) {
+            return as_batch(result, answered && job->writes);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+-- common.lua: what every script but enter.lua begins with. A script is one atomic step.
+--
+-- Keys, all with the namespace's hash tag ("{jobsched:NAMESPACE}:" is P):
+--   meta      hash: version, born (changes when the store was made anew), epoch (high part of
+--             tokens), id (of the newest ledger row), quarantine and floor (after lost data), run
+--   jobs      set of all job names
+--   f:JOB     fence: m mark, t token, g generation, p paused, x removed, e last end, s newest row,
+--             v version and d text of the definition
+--   l:JOB     lock: "NODE:TOKEN", expires with the lease
+--   o:JOB     hash of open rows (running, waiting, to be rerun) by id
+--   z:JOB     sorted set of the other rows: the ledger, bounded
+--   q:JOB     hash: request of a trigger -> id of its row; goes with the row
+--   nodes     set of node ids
+--   n:NODE    node: b beat, at, l lease, nm name, c0 to c2 the nonces of its connections, ...
+--   h:NODE    hash: id of a run that it holds -> job
+--   wait, rerun   sorted sets of "ID:JOB": what reap lists
+--   untold    list of interrupted runs that nobody was told of yet
+--
+-- Numbers are doubles here: tokens, marks and ids stay below 2^53, and what may not (versions,
+-- progress) is kept as text. Never put them into text with "..": that has 14 digits.
+--
+-- ARGV: 1 node, 2 lane, 3 nonce, 4 born, 5 rows to keep, 6 their age, 7 how many nodes are
+-- watched, then of each: node, beat, for how long that has stood.
+-- The reply is {now, id, ...}, or one word: what was wrong, and nothing was changed.
+local call = redis.call
+local P = string.sub(KEYS[1], 1, -5)
+local clock = call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+local node = ARGV[1]
+local meta = call('HMGET', KEYS[1], 'version', 'born', 'epoch', 'id', 'quarantine', 'floor')
+if not meta[1] or meta[2] ~= ARGV[4] then
+    return {'LOST'}
+end
+if meta[1] ~= '1' then
+    return {'VERSION', meta[1]}
+end
+local own = call('HMGET', P .. 'n:' .. node, 'b', 'c' .. ARGV[2], 'call', 'granted')
+if not own[1] or not own[2] then
+    return {'NODE'}
+end
+if own[2] ~= ARGV[3] then
+    return {'OLD'}
+end
+local epoch, newest = tonumber(meta[3]), tonumber(meta[4])
+local quarantine, floor = tonumber(meta[5]), tonumber(meta[6])
+local keep, age = tonumber(ARGV[5]), tonumber(ARGV[6])
+local watch = {}
+local at = 8 + 3 * tonumber(ARGV[7])
+for i = 8, at - 3, 3 do
+    watch[ARGV[i]] = {beat = ARGV[i + 1], stood = tonumber(ARGV[i + 2])}
+end
+
+local EPOCH = 68719476736 -- 2^36 tokens of a job in one epoch
+local QUARANTINE_MAX = 3600000
+if quarantine > now + QUARANTINE_MAX then
+    quarantine = 0 -- the server's clock has gone back
+end
+
+local function str(number)
+    return string.format('%.0f', number)
+end
+
+local function new_id()
+    newest = call('HINCRBY', KEYS[1], 'id', 1)
+    return newest
+end
+
+local function pack_row(r)
+    return cmsgpack.pack({r.id, r.kind, r.outcome, r.sched, r.last, r.count, r.token, r.attempt,
+        r.node, r.name, r.started, r.finished, r.lease, r.recover, r.limit, r.request, r.note,
+        r.done, r.total, r.code, r.cancel, r.taken})
+end
+
+local function read_row(packed)
+    local a = cmsgpack.unpack(packed)
+    return {id = a[1], kind = a[2], outcome = a[3], sched = a[4], last = a[5], count = a[6],
+        token = a[7], attempt = a[8], node = a[9], name = a[10], started = a[11],
+        finished = a[12], lease = a[13], recover = a[14], limit = a[15], request = a[16],
+        note = a[17], done = a[18], total = a[19], code = a[20], cancel = a[21], taken = a[22]}
+end
+
+local function new_row(kind, outcome, sched, last)
+    return {id = new_id(), kind = kind, outcome = outcome, sched = sched, last = last, count = 1,
+        token = 0, attempt = 0, node = '', name = '', started = -1, finished = -1, lease = 0,
+        recover = 0, limit = 0, request = '', note = '', done = '0', total = '0', code = 0,
+        cancel = 0, taken = 0}
+end
+
+local function fence(job)
+    local f = call('HMGET', P .. 'f:' .. job, 'm', 't', 'g', 'p', 'x', 'e', 's')
+    if not f[1] then
+        return nil
+    end
+    return {mark = tonumber(f[1]), token = tonumber(f[2]), gen = f[3], paused = f[4] == '1',
+        removed = f[5] == '1', last_end = tonumber(f[6] or -1), newest = tonumber(f[7])}
+end
+
+local function open_rows(job)
+    local flat = call('HGETALL', P .. 'o:' .. job)
+    local rows = {}
+    for i = 1, #flat, 2 do
+        rows[flat[i]] = read_row(flat[i + 1])
+    end
+    return rows
+end
+
+-- ---- the ledger and its bounds ----
+
+local function prune(job, rows)
+    local z = P .. 'z:' .. job
+    local beyond, drop = rows - keep, 0
+    for i, packed in ipairs(call('ZRANGE', z, 0, 63)) do
+        local r = read_row(packed)
+        if i > beyond and r.finished >= now - age then
+            break
+        end
+        drop = i
+        if r.request ~= '' then
+            call('HDEL', P .. 'q:' .. job, r.request)
+        end
+    end
+    if drop > 0 then
+        call('ZREMRANGEBYRANK', z, 0, drop - 1)
+    end
+end
+
+local function file_row(job, r)
+    local z = P .. 'z:' .. job
+    call('ZADD', z, r.id, pack_row(r))
+    local rows = call('ZCARD', z)
+    if rows % 16 == 0 or rows > keep + 16 then
+        prune(job, rows)
+    end
+end
+
+local function can_rerun(r)
+    return r.outcome == 7 and r.recover == 1 and r.attempt <= r.limit and r.cancel == 0
+end
+
+-- ---- runs ----
+
+local function owner_of(r)
+    return r.node .. ':' .. str(r.token)
+end
+
+local function release(job, r)
+    local lock = P .. 'l:' .. job
+    if call('GET', lock) == owner_of(r) then
+        call('DEL', lock)
+    end
+end
+
+-- A run has ended in r.outcome.
+local function end_run(job, r)
+    local id = str(r.id)
+    r.finished = now
+    call('HSET', P .. 'f:' .. job, 'e', now)
+    call('HDEL', P .. 'h:' .. r.node, id)
+    release(job, r)
+    if can_rerun(r) then
+        call('HSET', P .. 'o:' .. job, id, pack_row(r))
+        call('ZADD', P .. 'rerun', r.id, id .. ':' .. job)
+    else
+        call('HDEL', P .. 'o:' .. job, id)
+        file_row(job, r)
+    end
+end
+
+local UNTOLD_MAX = 100000
+local function interrupt(job, r, note)
+    r.outcome = 7
+    r.taken = 1
+    r.note = note or r.note
+    end_run(job, r)
+    local told = cmsgpack.pack({job, r.name, r.sched, r.token, r.attempt})
+    if call('RPUSH', P .. 'untold', told) > UNTOLD_MAX then
+        call('LPOP', P .. 'untold')
+    end
+end
+
+-- ---- who is alive ----
+
+local beats = {}
+local function beat_of(id)
+    if not beats[id] then
+        beats[id] = call('HMGET', P .. 'n:' .. id, 'b', 'at')
+    end
+    return beats[id][1] or '0'
+end
+
+-- What the asker needs to watch the node: id, beat, age of the beat.
+local function sight_of(id)
+    local beat = beat_of(id)
+    return id, beat, now - tonumber(beats[id][2] or now)
+end
+
+-- A heartbeat that stood still, on the asker's own clock, for the whole lease.
+local function stood_for(id)
+    local seen = watch[id]
+    if id == node or not seen or seen.beat ~= beat_of(id) then
+        return -1
+    end
+    return seen.stood
+end
+
+-- The live holder of a job that has the smallest token (or the largest); dead ones are made
+-- INTERRUPTED on the way.
+local function holder_of(job, rows, largest)
+    local found
+    for id, r in pairs(rows) do
+        if r.outcome == 1 then
+            if stood_for(r.node) >= r.lease then
+                interrupt(job, r)
+                rows[id] = nil
+            elseif not found or (r.token > found.token) == largest then
+                found = r
+            end
+        end
+    end
+    return found
+end
+
+local function beat()
+    call('HINCRBY', P .. 'n:' .. node, 'b', 1)
+    call('HSET', P .. 'n:' .. node, 'at', now)
+end
+
+-- Of all nodes; flat.
+local function sights()
+    local seen = {}
+    for _, id in ipairs(call('SMEMBERS', P .. 'nodes')) do
+        local a, b, c = sight_of(id)
+        seen[#seen + 1] = a
+        seen[#seen + 1] = b
+        seen[#seen + 1] = c
+    end
+    return seen
+end

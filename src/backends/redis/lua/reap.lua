@@ -1,0 +1,70 @@
+-- reap.lua: ends the runs of dead owners, forgets dead nodes, and tells what waits. ARGV: how many
+-- findings at most, where the listing of reruns and of triggers goes on.
+local most, rerun_after, trigger_after = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
+local left = most
+local seen = sights()
+
+local function bury(id)
+    local stood = stood_for(id)
+    if stood < 0 then
+        return
+    end
+    local held = call('HGETALL', P .. 'h:' .. id)
+    for i = 1, #held, 2 do
+        local packed = call('HGET', P .. 'o:' .. held[i + 1], held[i])
+        local r = packed and read_row(packed)
+        if not r or r.outcome ~= 1 or r.node ~= id then
+            call('HDEL', P .. 'h:' .. id, held[i])
+        elseif r.lease <= stood and left > 0 then
+            interrupt(held[i + 1], r)
+            left = left - 1
+        end
+    end
+    -- Not before its last run is ended: until then it says who held them.
+    local lease = tonumber(call('HGET', P .. 'n:' .. id, 'l') or 0)
+    if stood >= lease and call('EXISTS', P .. 'h:' .. id) == 0 then
+        call('DEL', P .. 'n:' .. id)
+        call('SREM', P .. 'nodes', id)
+    end
+end
+
+for i = 1, #seen, 3 do
+    bury(seen[i])
+end
+
+local found = {}
+while #found < most do
+    local packed = call('LPOP', P .. 'untold')
+    if not packed then
+        break
+    end
+    local a = cmsgpack.unpack(packed)
+    found[#found + 1] = {1, a[1], a[2], '', a[3], a[4], a[5], packed}
+end
+
+-- Lists after a row, and returns where to go on; '0' where the list has ended. So a thousand that
+-- nobody takes do not hide the ones behind them for ever.
+local function list(key, what, after, limit)
+    local last, count = after, 0
+    if limit <= 0 then
+        return after
+    end
+    local members = call('ZRANGEBYSCORE', P .. key, '(' .. after, '+inf', 'LIMIT', 0, limit)
+    for _, member in ipairs(members) do
+        local id, job = string.match(member, '^(%d+):(.*)$')
+        local packed = call('HGET', P .. 'o:' .. job, id)
+        last, count = id, count + 1
+        if not packed then
+            call('ZREM', P .. key, member)
+        elseif call('HGET', P .. 'f:' .. job, 'x') ~= '1' then
+            local r = read_row(packed)
+            found[#found + 1] = {what, job, r.name, r.request, r.sched, r.token, r.attempt}
+        end
+    end
+    return count < limit and '0' or last
+end
+
+-- Half of the rest each, so that neither can crowd out the other.
+rerun_after = list('rerun', 2, rerun_after, math.floor((most - #found + 1) / 2))
+trigger_after = list('wait', 3, trigger_after, most - #found)
+return {now, newest, found, seen, rerun_after, trigger_after}

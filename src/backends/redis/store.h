@@ -1,0 +1,295 @@
+/* store.h: what the files of the redis: backend share.
+ *
+ * Layers, lowest first: error.c, memory.c, url.c, watch.c; connect.c (a socket), lane.c (bytes out
+ * and replies in, within the time of the call), request.c and reply.c (what goes out and comes
+ * back); session.c (what a new connection is told and asked); call.c (scripts, and what is done
+ * when they refuse); the operations (announce.c, claim.c, finish.c, reap.c, control.c, runs.c);
+ * driver.c. What the server does is in lua/.
+ *
+ * Of hiredis only the parser of replies is used, which is the same in 0.14 and in 1.x. Its
+ * connections know no deadline for a whole call, raise SIGPIPE and can be hung by signals; so the
+ * sockets are ours, written to with MSG_NOSIGNAL, and any thread may call.
+ *
+ * Locks: a lane is used by one thread at a time (the contract says so). What lanes share is in the
+ * second half of the store, guarded by store->lock. Nobody holds that lock while talking to the
+ * server or calling the host. */
+#ifndef JSI_REDIS_STORE_H
+#define JSI_REDIS_STORE_H
+
+#include <jobsched/backend.h>
+
+#include <hiredis/hiredis.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+/* Jobs in one script: the server serves nobody else meanwhile (about 2 ms). */
+#define JSI_REDIS_CHUNK      250
+#define JSI_REDIS_CHUNKS_MAX (JOBSCHED_BATCH_MAX / JSI_REDIS_CHUNK + 1)
+
+/* Numbers in scripts are doubles. */
+#define JSI_REDIS_EXACT_MAX INT64_C(9007199254740992)
+
+#define JSI_REDIS_ID_BYTES   33
+#define JSI_REDIS_BORN_BYTES 64
+#define JSI_REDIS_SHA_BYTES  41
+
+/* The scripts have these as literals. */
+_Static_assert(JOBSCHED_OUTCOME_WAITING == 0 && JOBSCHED_OUTCOME_RUNNING == 1 &&
+                   JOBSCHED_OUTCOME_SUCCEEDED == 2 && JOBSCHED_OUTCOME_CANCELLED == 4 &&
+                   JOBSCHED_OUTCOME_INTERRUPTED == 7 && JOBSCHED_OUTCOME_SKIPPED_OVERLAP == 8 &&
+                   JOBSCHED_OUTCOME_SKIPPED_PAUSED == 9 && JOBSCHED_OUTCOME_SKIPPED_MISFIRE == 10 &&
+                   JOBSCHED_RECOVER_RERUN == 1 && JOBSCHED_KIND_SCHEDULED == 0 &&
+                   JOBSCHED_KIND_CATCH_UP == 1 && JOBSCHED_KIND_TRIGGER == 2 &&
+                   JOBSCHED_KIND_RERUN == 3 && JOBSCHED_CLAIM_SKIP == 100 &&
+                   JOBSCHED_HELD_SKIP == 0 && JOBSCHED_HELD_ALLOW == 2 &&
+                   JOBSCHED_VERB_PAUSE == 1 && JOBSCHED_VERB_RESUME == 2 &&
+                   JOBSCHED_VERB_TRIGGER == 3 && JOBSCHED_VERB_CANCEL == 4 &&
+                   JOBSCHED_VERB_REMOVE == 5,
+               "the numbers in lua/ are those of the contract");
+_Static_assert(JOBSCHED_ANSWER_GRANTED == 1 && JOBSCHED_ANSWER_HELD == 2 &&
+                   JOBSCHED_ANSWER_DONE == 3 && JOBSCHED_ANSWER_MOVED == 4 &&
+                   JOBSCHED_ANSWER_EARLY == 5 && JOBSCHED_ANSWER_PAUSED == 6 &&
+                   JOBSCHED_ANSWER_STALE == 7 && JOBSCHED_ANSWER_REMOVED == 8 &&
+                   JOBSCHED_ANSWER_UNKNOWN == 9 && JOBSCHED_ANSWER_FULL == 10 &&
+                   JOBSCHED_ANSWER_BUSY == 11 && JOBSCHED_LEASE_KEPT == 1 &&
+                   JOBSCHED_LEASE_GONE == 2 && JOBSCHED_LEASE_CANCEL == 3 &&
+                   JOBSCHED_FOUND_INTERRUPTED == 1 && JOBSCHED_FOUND_RERUN == 2 &&
+                   JOBSCHED_FOUND_TRIGGER == 3,
+               "the answers in lua/ are those of the contract");
+
+/* The names are those of the files in lua/. */
+enum jsi_redis_script {
+    JSI_SCRIPT_common,
+    JSI_SCRIPT_enter,
+    JSI_SCRIPT_announce,
+    JSI_SCRIPT_claim,
+    JSI_SCRIPT_finish,
+    JSI_SCRIPT_renew,
+    JSI_SCRIPT_reap,
+    JSI_SCRIPT_control,
+    JSI_SCRIPT_runs,
+    JSI_SCRIPT_leave,
+    JSI_SCRIPT_COUNT
+};
+
+/* Line by line, each ended by NULL. */
+extern const char *const *const jsi_redis_scripts[JSI_SCRIPT_COUNT];
+
+struct jsi_redis_store;
+
+/* Bytes that grow, from the allocator. failed stays set until they are cleared. */
+struct jsi_redis_text {
+    const jobsched_allocator *allocator;
+    char *bytes;
+    size_t used, capacity;
+    int failed; /* memory ran out; what was appended since is missing */
+};
+
+/* One connection. */
+struct jsi_redis_lane {
+    struct jsi_redis_store *store;
+    int kind; /* enum jobsched_lane */
+    int fd;   /* -1: to be made by the next call */
+    redisReader *reader;
+    uint64_t nonce;                  /* of this connection, as the node's record has it */
+    char born[JSI_REDIS_BORN_BYTES]; /* of the store that it has entered */
+    int64_t budget_ms;               /* of the call under way */
+    int64_t started_ms;              /* of the call, monotonic */
+    int64_t waited_ms;               /* of the budget, as counted by poll() */
+    int64_t sent_ms;                 /* monotonic, when the request under way went out */
+    int writes;                      /* an answer that does not come leaves the outcome unknown */
+    int sent;                        /* bytes of it have gone out */
+    size_t arguments;                /* of the command that is being made */
+    struct jsi_redis_text body, out;
+    redisReply *reply; /* the last one */
+};
+
+/* Where a node's heartbeat was when it was last seen to move. */
+struct jsi_redis_watch {
+    char node[JSI_REDIS_ID_BYTES];
+    char beat[24];
+    int64_t since_ms; /* monotonic */
+    unsigned round;   /* of the last listing that had it */
+};
+
+struct jsi_redis_store {
+    jobsched_backend_config config; /* its strings are borrowed, as the contract says */
+    char *url;                      /* decoded, in pieces that the pointers below point into */
+    const char *user, *password;    /* NULL: none */
+    const char *host, *port;        /* host NULL: a unix socket */
+    const char *socket;
+    int64_t database;
+    char *meta_key; /* "{jobsched:NAMESPACE}:meta" */
+    char sha[JSI_SCRIPT_COUNT][JSI_REDIS_SHA_BYTES];
+    int loaded; /* sha is filled; set while opening */
+    struct jsi_redis_lane lanes[JOBSCHED_LANE_COUNT];
+    uint64_t claim_number;                   /* lane CLAIM only */
+    char rerun_after[24], trigger_after[24]; /* lane KEEP only: where the listing goes on */
+
+    pthread_mutex_t lock;            /* guards all below */
+    uint64_t nonce;                  /* the last one that was given out */
+    char born[JSI_REDIS_BORN_BYTES]; /* the store that we know; "": none yet */
+    int64_t epoch, id;               /* the latest that we know of it */
+    int64_t mark_ms;                 /* the latest instant that was granted to us */
+    int64_t told_epoch;              /* of the last loss that was told */
+    /* The last look at the server's clock, and since when it has run in step with ours. */
+    int64_t look_sent_ms, look_got_ms, look_now_ms, steady_ms;
+    struct jsi_redis_watch *watches;
+    size_t watch_count, watch_capacity;
+    unsigned watch_round;
+};
+
+/* ---- error.c ---- */
+
+/* Records what an error reply says and returns our code. */
+int jsi_redis_fail_reply(struct jsi_redis_lane *lane, const char *text);
+
+/* The connection failed, or the time of the call is over. system_errno 0: closed by the server. */
+int jsi_redis_fail_lost(struct jsi_redis_lane *lane, int system_errno);
+int jsi_redis_fail_time(struct jsi_redis_lane *lane);
+int jsi_redis_fail_connect(struct jsi_redis_lane *lane, int system_errno, const char *detail);
+
+/* A reply that no script of ours gives. */
+int jsi_redis_fail_form(struct jsi_redis_lane *lane, const char *what);
+int jsi_redis_fail_version(struct jsi_redis_lane *lane, const char *version);
+
+/* Where the server is, without user and password. */
+void jsi_redis_place(const struct jsi_redis_store *store, char *out, size_t bytes);
+
+/* Tells people something. */
+void jsi_redis_notice(struct jsi_redis_store *store, const char *format, ...) JOBSCHED_PRINTF(2, 3);
+
+/* ---- memory.c: all through the allocator; NULL with ENOMEM recorded ---- */
+
+void *jsi_redis_allocate(const jobsched_allocator *allocator, size_t size);
+void jsi_redis_free(const jobsched_allocator *allocator, void *pointer);
+void *jsi_redis_grow(const jobsched_allocator *allocator, void *array, size_t count,
+                     size_t *capacity, size_t element_bytes);
+
+void jsi_redis_text_clear(struct jsi_redis_text *text);
+void jsi_redis_text_add(struct jsi_redis_text *text, const char *bytes, size_t length);
+void jsi_redis_text_free(struct jsi_redis_text *text);
+
+/* ---- url.c ---- */
+
+/* Takes the configured URL apart. */
+int jsi_redis_url(struct jsi_redis_store *store);
+
+/* Makes the key of the namespace. */
+int jsi_redis_meta_key(struct jsi_redis_store *store);
+
+/* ---- watch.c; takes store->lock ---- */
+
+/* The server's clock was looked at: now_ms came between sent_ms and got_ms. */
+void jsi_redis_watch_clock(struct jsi_redis_store *store, int64_t sent_ms, int64_t got_ms,
+                           int64_t now_ms);
+
+/* A node's heartbeat was seen; it was age_ms old. */
+void jsi_redis_watch(struct jsi_redis_store *store, const char *node, const char *beat,
+                     int64_t age_ms);
+
+/* A listing of all nodes: forgets the ones that it did not have. */
+void jsi_redis_watch_begin(struct jsi_redis_store *store);
+void jsi_redis_watch_end(struct jsi_redis_store *store);
+
+/* Adds what is watched to a request: the count, then node, beat and how long it has stood. */
+void jsi_redis_watch_add(struct jsi_redis_lane *lane);
+
+/* ---- connect.c ---- */
+
+/* Makes lane->fd within the lane's time. */
+int jsi_redis_connect(struct jsi_redis_lane *lane);
+
+/* ---- lane.c ---- */
+
+int64_t jsi_redis_mono(const struct jsi_redis_store *store);
+
+/* Starts the time of a call, or of opening; and what is left of it. */
+void jsi_redis_budget(struct jsi_redis_lane *lane, int64_t timeout_ms);
+int64_t jsi_redis_budget_left(const struct jsi_redis_lane *lane);
+
+/* Waits until the socket can be read (POLLIN) or written (POLLOUT). 0: the time is over. */
+int jsi_redis_wait(struct jsi_redis_lane *lane, short events);
+
+void jsi_redis_disconnect(struct jsi_redis_lane *lane);
+
+/* Whether the other side has ended the connection; does not wait. Only between requests. */
+int jsi_redis_is_cut(const struct jsi_redis_lane *lane);
+
+/* Sends lane->out. After a failure of these two the connection is gone. */
+int jsi_redis_send(struct jsi_redis_lane *lane);
+
+/* The next reply, in lane->reply until the one after it. An error reply is no failure here. */
+int jsi_redis_receive(struct jsi_redis_lane *lane);
+
+/* ---- request.c: commands in the protocol's form, into lane->out ---- */
+
+void jsi_redis_begin(struct jsi_redis_lane *lane); /* of a command */
+void jsi_redis_add(struct jsi_redis_lane *lane, const char *text);
+void jsi_redis_add_bytes(struct jsi_redis_lane *lane, const char *bytes, size_t length);
+void jsi_redis_add_int(struct jsi_redis_lane *lane, int64_t value);
+void jsi_redis_add_unsigned(struct jsi_redis_lane *lane, uint64_t value);
+void jsi_redis_add_exact(struct jsi_redis_lane *lane, int64_t value); /* within 2^53 */
+void jsi_redis_end(struct jsi_redis_lane *lane);
+
+/* One command of plain words, ended by NULL, and its reply. */
+int jsi_redis_ask(struct jsi_redis_lane *lane, ...);
+
+/* ---- reply.c: never fails; what is missing reads as 0 or "" ---- */
+
+const redisReply *jsi_redis_at(const redisReply *reply, size_t index); /* NULL: there is none */
+size_t jsi_redis_count(const redisReply *reply);
+int64_t jsi_redis_int(const redisReply *reply, size_t index);
+uint64_t jsi_redis_unsigned(const redisReply *reply, size_t index); /* also from text */
+const char *jsi_redis_text(const redisReply *reply, size_t index);
+void jsi_redis_copy(const redisReply *reply, size_t index, char *out, size_t bytes);
+
+/* ---- session.c ---- */
+
+/* Makes sure that the lane has a connection, to a server that we can use, which the node's record
+ * knows. again: it must be entered anew even if it is there. */
+int jsi_redis_session(struct jsi_redis_lane *lane, int again);
+
+/* Loads the scripts into the server. */
+int jsi_redis_load(struct jsi_redis_lane *lane);
+
+/* ---- call.c ---- */
+
+/* A script over many items. */
+struct jsi_redis_job {
+    enum jsi_redis_script script;
+    int writes;
+    size_t count; /* of items; 0: one script without any */
+    /* Adds what the script gets besides the common part, for items first to first + count. */
+    void (*add)(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
+                size_t count);
+    /* Takes the reply to that. Negative: it is not as expected. */
+    int (*take)(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                const redisReply *reply, size_t first, size_t count);
+    void *data;
+};
+
+int jsi_redis_run(struct jsi_redis_lane *lane, jobsched_call *call,
+                  const struct jsi_redis_job *job);
+
+/* ---- the operations ---- */
+
+int jsi_redis_announce(void *backend, jobsched_call *call, jobsched_announcement *items,
+                       size_t count);
+int jsi_redis_claim(void *backend, jobsched_call *call, jobsched_claim *items, size_t count);
+int jsi_redis_finish(void *backend, jobsched_call *call, jobsched_finish *items, size_t count);
+int jsi_redis_renew(void *backend, jobsched_call *call, int64_t clock_offset_ms,
+                    jobsched_lease *items, size_t count);
+int jsi_redis_reap(void *backend, jobsched_call *call,
+                   int (*visit)(const jobsched_finding *finding, void *visit_data),
+                   void *visit_data);
+int jsi_redis_control(void *backend, jobsched_call *call, const jobsched_command *command,
+                      jobsched_control_result *out_result);
+int jsi_redis_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
+                   jobsched_run_visit_fn visit, void *visit_data);
+
+/* Takes a listing of heartbeats out of a reply. */
+void jsi_redis_take_sights(struct jsi_redis_store *store, const redisReply *sights);
+
+#endif

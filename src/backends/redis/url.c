@@ -1,0 +1,230 @@
+/* url.c: the URL of a redis: store.
+ *
+ *   redis://[[user][:password]@]host[:port][/database]
+ *   redis://[[user][:password]@][/database]?socket=/path/to/the/socket
+ *
+ * %XX stands for a byte; an IPv6 address goes in brackets. After '?' there may be socket=PATH and
+ * db=NUMBER. rediss: is refused, because this build has no TLS: never silently plain. What stands
+ * before '@' is not repeated in messages. No I/O. Locks: none. */
+#include "store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DATABASE_MAX 1000000
+
+static int digit_of(char digit)
+{
+    if (digit >= '0' && digit <= '9') {
+        return digit - '0';
+    }
+    if (digit >= 'a' && digit <= 'f') {
+        return digit - 'a' + 10;
+    }
+    if (digit >= 'A' && digit <= 'F') {
+        return digit - 'A' + 10;
+    }
+    return -1;
+}
+
+/* In place. shown: what to call it in messages, or NULL where it may be shown itself. */
+static int decode(char *text, const char *shown)
+{
+    char *out = text;
+    for (const char *at = text; *at != '\0'; at++) {
+        char byte = *at;
+        if (byte == '%') {
+            int high = digit_of(at[1]);
+            int low = high < 0 ? -1 : digit_of(at[2]);
+            if (low < 0 || (high == 0 && low == 0)) {
+                return jobsched_fail(JOBSCHED_EINVAL, 0,
+                                     "'%s' in the lock URL has a '%%' without two hexadecimal "
+                                     "digits from 01 to FF behind it",
+                                     shown == NULL ? text : shown);
+            }
+            byte = (char)(high * 16 + low);
+            at += 2;
+        }
+        *out++ = byte;
+    }
+    *out = '\0';
+    return 0;
+}
+
+static int read_user(struct jsi_redis_store *store, char *text)
+{
+    char *colon = strchr(text, ':');
+    if (colon != NULL) {
+        *colon = '\0';
+        store->password = colon + 1;
+    } else {
+        store->password = ""; /* a user without a password; Redis wants an empty one */
+    }
+    store->user = text[0] == '\0' ? NULL : text;
+    int result = decode(text, "the user");
+    return result == 0 && colon != NULL ? decode(colon + 1, "the password") : result;
+}
+
+static int read_host(struct jsi_redis_store *store, char *text)
+{
+    char *port = NULL;
+    if (text[0] == '[') {
+        char *end = strchr(text, ']');
+        if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
+            return jobsched_fail(JOBSCHED_EINVAL, 0,
+                                 "'%s' in the lock URL is not '[address]' or '[address]:port'",
+                                 text);
+        }
+        port = end[1] == ':' ? end + 2 : NULL;
+        *end = '\0';
+        text++;
+    } else {
+        port = strchr(text, ':');
+        if (port != NULL) {
+            *port++ = '\0';
+        }
+    }
+    store->host = text[0] == '\0' ? NULL : text;
+    store->port = port == NULL ? "6379" : port;
+    char *end = NULL;
+    long number =
+        store->port[0] >= '0' && store->port[0] <= '9' ? strtol(store->port, &end, 10) : 0;
+    if (end == NULL || *end != '\0' || number < 1 || number > 65535) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "port '%.20s' in the lock URL is not 1 to 65535",
+                             store->port);
+    }
+    return store->host == NULL ? 0 : decode(text, NULL);
+}
+
+static int read_database(struct jsi_redis_store *store, const char *text)
+{
+    char *end = NULL;
+    long number = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
+    if (end == NULL || *end != '\0' || number < 0 || number > DATABASE_MAX) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "database '%.40s' in the lock URL is not a number from 0 to %d", text,
+                             DATABASE_MAX);
+    }
+    store->database = number;
+    return 0;
+}
+
+static int read_options(struct jsi_redis_store *store, char *options)
+{
+    while (options != NULL && *options != '\0') {
+        char *next = strchr(options, '&');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        int result;
+        if (strncmp(options, "socket=", 7) == 0) {
+            store->socket = options + 7;
+            result = decode(options + 7, NULL);
+        } else if (strncmp(options, "db=", 3) == 0) {
+            result = read_database(store, options + 3);
+        } else {
+            options[strcspn(options, "=")] = '\0';
+            result = jobsched_fail(JOBSCHED_EINVAL, 0,
+                                   "option '%.60s' of the lock URL is unknown; known are 'socket' "
+                                   "and 'db'",
+                                   options);
+        }
+        if (result != 0) {
+            return result;
+        }
+        options = next;
+    }
+    return 0;
+}
+
+static int check_place(const struct jsi_redis_store *store)
+{
+    if (store->socket == NULL) {
+        return store->host != NULL ? 0
+                                   : jobsched_fail(JOBSCHED_EINVAL, 0,
+                                                   "the lock URL names neither a host nor "
+                                                   "'?socket=/path'");
+    }
+    if (store->host != NULL) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL names both host '%.100s' and socket '%.100s'",
+                             store->host, store->socket);
+    }
+    return store->socket[0] == '/' ? 0
+                                   : jobsched_fail(JOBSCHED_EINVAL, 0,
+                                                   "socket '%.200s' in the lock URL is not an "
+                                                   "absolute path",
+                                                   store->socket);
+}
+
+static int read_rest(struct jsi_redis_store *store, char *text)
+{
+    char *options = strchr(text, '?');
+    if (options != NULL) {
+        *options++ = '\0';
+    }
+    char *database = strchr(text, '/');
+    if (database != NULL) {
+        *database++ = '\0';
+    }
+    char *host = strrchr(text, '@');
+    int result = 0;
+    if (host != NULL) {
+        *host++ = '\0';
+        result = read_user(store, text);
+    } else {
+        host = text;
+    }
+    if (result == 0) {
+        result = read_host(store, host);
+    }
+    if (result == 0 && database != NULL && *database != '\0') {
+        result = read_database(store, database);
+    }
+    if (result == 0) {
+        result = read_options(store, options);
+    }
+    return result == 0 ? check_place(store) : result;
+}
+
+int jsi_redis_url(struct jsi_redis_store *store)
+{
+    const char *url = store->config.url;
+    if (strncmp(url, "rediss:", 7) == 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "'rediss:' needs TLS, which this build of the redis: backend does not "
+                             "have; use 'redis:' through a TLS tunnel");
+    }
+    if (strncmp(url, "redis://", 8) != 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "the lock URL does not begin with 'redis://'");
+    }
+    size_t bytes = strlen(url + 8) + 1;
+    store->url = jsi_redis_allocate(&store->config.allocator, bytes);
+    if (store->url == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    memcpy(store->url, url + 8, bytes);
+    return read_rest(store, store->url);
+}
+
+int jsi_redis_meta_key(struct jsi_redis_store *store)
+{
+    struct jsi_redis_text key = {.allocator = &store->config.allocator};
+    jsi_redis_text_add(&key, "{jobsched:", 10);
+    for (const char *at = store->config.name_space; *at != '\0'; at++) {
+        unsigned char byte = (unsigned char)*at;
+        int plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                    (byte >= '0' && byte <= '9') || byte == '-' || byte == '_' || byte == '.';
+        char escaped[4];
+        int length = snprintf(escaped, sizeof escaped, plain ? "%c" : "%%%02X", byte);
+        jsi_redis_text_add(&key, escaped, (size_t)length);
+    }
+    jsi_redis_text_add(&key, "}:meta", 7);
+    if (key.failed) {
+        jsi_redis_text_free(&key);
+        return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the key of the namespace");
+    }
+    store->meta_key = key.bytes;
+    return 0;
+}

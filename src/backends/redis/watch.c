@@ -1,0 +1,136 @@
+/* watch.c: since when each node's heartbeat stands still, as seen from here. In memory only,
+ * because it is counted on this process's monotonic clock. Scripts get it with each request and
+ * judge in the same atomic step in which they act: who is dead is who still has the very heartbeat
+ * that was watched, for the whole lease of the run. So a heartbeat that moves while the request is
+ * under way saves its owner.
+ *
+ * Takeover should come a lease after the last heartbeat, not a lease after the first look at it.
+ * The server stamps heartbeats with its own clock, so their age is known where that clock can be
+ * trusted: where it has run in step with ours, within narrow bounds, since before the heartbeat.
+ * A clock that was stepped is out of step, and then only what we have seen ourselves counts.
+ *
+ * Where there is no memory for a node, it is never called dead by this. Locks: takes store->lock. */
+#include "store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How exactly two looks at the server's clock must agree, in parts of the lease: together less
+ * than the tenth of the lease by which the engine tells a run before its end (G5). */
+#define ROUND_TRIP_PART   40
+#define ROUND_TRIP_MAX_MS 50
+#define SLACK_PART        100
+#define SLACK_MAX_MS      10
+
+void jsi_redis_watch_clock(struct jsi_redis_store *store, int64_t sent_ms, int64_t got_ms,
+                           int64_t now_ms)
+{
+    int64_t lease_ms = store->config.lease_ms;
+    int64_t trip_max_ms = lease_ms / ROUND_TRIP_PART;
+    int64_t slack_ms = lease_ms / SLACK_PART;
+    trip_max_ms = trip_max_ms > ROUND_TRIP_MAX_MS ? ROUND_TRIP_MAX_MS : trip_max_ms;
+    slack_ms = slack_ms > SLACK_MAX_MS ? SLACK_MAX_MS : slack_ms;
+    (void)pthread_mutex_lock(&store->lock);
+    if (got_ms >= store->look_got_ms) { /* lanes may come out of order */
+        /* What the server's clock is ahead of ours lies between these. */
+        int64_t low_ms = now_ms - got_ms, high_ms = now_ms - sent_ms;
+        int64_t low_before_ms = store->look_now_ms - store->look_got_ms;
+        int64_t high_before_ms = store->look_now_ms - store->look_sent_ms;
+        if (got_ms - sent_ms > trip_max_ms || low_ms > high_before_ms + slack_ms ||
+            high_ms < low_before_ms - slack_ms) {
+            store->steady_ms = got_ms;
+        }
+        store->look_sent_ms = sent_ms;
+        store->look_got_ms = got_ms;
+        store->look_now_ms = now_ms;
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+/* Nodes seldom come and go; there are tens of them, so the table is searched from the start. */
+static struct jsi_redis_watch *find(struct jsi_redis_store *store, const char *node)
+{
+    for (size_t i = 0; i < store->watch_count; i++) {
+        if (strcmp(store->watches[i].node, node) == 0) {
+            return &store->watches[i];
+        }
+    }
+    return NULL;
+}
+
+static struct jsi_redis_watch *add(struct jsi_redis_store *store, const char *node)
+{
+    struct jsi_redis_watch *grown =
+        jsi_redis_grow(&store->config.allocator, store->watches, store->watch_count,
+                       &store->watch_capacity, sizeof *store->watches);
+    if (grown == NULL) {
+        return NULL;
+    }
+    store->watches = grown;
+    struct jsi_redis_watch *watch = &grown[store->watch_count++];
+    *watch = (struct jsi_redis_watch){.since_ms = 0};
+    (void)snprintf(watch->node, sizeof watch->node, "%s", node);
+    return watch;
+}
+
+void jsi_redis_watch(struct jsi_redis_store *store, const char *node, const char *beat,
+                     int64_t age_ms)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    struct jsi_redis_watch *watch = find(store, node);
+    if (watch == NULL) {
+        watch = add(store, node);
+    }
+    if (watch != NULL) {
+        if (strcmp(watch->beat, beat) != 0) {
+            (void)snprintf(watch->beat, sizeof watch->beat, "%s", beat);
+            /* The later of when it was, if the clocks can be trusted, and of since when they can. */
+            int64_t since_ms = store->look_got_ms - (age_ms < 0 ? 0 : age_ms);
+            watch->since_ms = since_ms > store->steady_ms ? since_ms : store->steady_ms;
+        }
+        watch->round = store->watch_round;
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+void jsi_redis_watch_begin(struct jsi_redis_store *store)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    store->watch_round++;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+void jsi_redis_watch_end(struct jsi_redis_store *store)
+{
+    (void)pthread_mutex_lock(&store->lock);
+    size_t kept = 0;
+    for (size_t i = 0; i < store->watch_count; i++) {
+        if (store->watches[i].round == store->watch_round) {
+            store->watches[kept++] = store->watches[i];
+        }
+    }
+    store->watch_count = kept;
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+void jsi_redis_watch_add(struct jsi_redis_lane *lane)
+{
+    struct jsi_redis_store *store = lane->store;
+    /* Before the request is sent: what passes meanwhile does not count for it. */
+    int64_t mono_ms = jsi_redis_mono(store);
+    (void)pthread_mutex_lock(&store->lock);
+    size_t standing = 0;
+    for (size_t i = 0; i < store->watch_count; i++) {
+        standing += mono_ms > store->watches[i].since_ms;
+    }
+    jsi_redis_add_unsigned(lane, standing);
+    for (size_t i = 0; i < store->watch_count; i++) {
+        const struct jsi_redis_watch *watch = &store->watches[i];
+        if (mono_ms > watch->since_ms) {
+            jsi_redis_add(lane, watch->node);
+            jsi_redis_add(lane, watch->beat);
+            jsi_redis_add_int(lane, mono_ms - watch->since_ms);
+        }
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+}

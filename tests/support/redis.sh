@@ -1,0 +1,96 @@
+#!/bin/sh
+# redis.sh: private Redis servers for tests, each in a folder of its own, reachable through a unix
+# socket in that folder, and through a free port of the loopback device where one is asked for.
+#   redis.sh start DIR [SETTING=VALUE]...   starts the server; for example appendonly=yes, port=0
+#   redis.sh stop DIR                       ends it in good order
+#   redis.sh kill DIR                       ends it by kill -9
+#   redis.sh remove DIR                     kills it and removes the folder
+# The URL is redis://?socket=DIR/redis.sock. Without settings it keeps nothing on disk.
+set -eu
+
+usage()
+{
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+[ $# -ge 2 ] || usage
+command=$1
+dir=$2
+shift 2
+
+if ! command -v redis-server > /dev/null; then
+    echo "redis.sh: no Redis server is installed (apt-get install redis-server)" >&2
+    exit 1
+fi
+
+answers()
+{
+    redis-cli -s "$dir/redis.sock" ping 2> /dev/null | grep -Eq 'PONG|NOAUTH|LOADING|MASTERDOWN'
+}
+
+# Waits for a condition, at most ten seconds.
+await()
+{
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        if [ $tries -gt 500 ]; then
+            echo "redis.sh: waited in vain for: $*" >&2
+            cat "$dir/server.log" >&2
+            exit 1
+        fi
+        sleep 0.02
+    done
+}
+
+is_gone()
+{
+    ! kill -0 "$pid" 2> /dev/null
+}
+
+end_by()
+{
+    if [ -f "$dir/pid" ]; then
+        pid=$(cat "$dir/pid")
+        if kill "-$1" "$pid" 2> /dev/null; then
+            await is_gone
+        fi
+        rm -f "$dir/pid" "$dir/redis.sock"
+    fi
+}
+
+case $command in
+start)
+    mkdir -p "$dir"
+    {
+        echo "port 0"
+        echo "bind 127.0.0.1"
+        echo "unixsocket $dir/redis.sock"
+        echo "unixsocketperm 700"
+        echo "dir $dir"
+        echo "pidfile $dir/pid"
+        echo "logfile $dir/server.log"
+        echo "daemonize yes"
+        echo "save \"\""
+        for setting in "$@"; do
+            echo "${setting%%=*} ${setting#*=}"
+        done
+    } > "$dir/redis.conf"
+    redis-server "$dir/redis.conf" > /dev/null
+    await answers
+    ;;
+stop)
+    end_by TERM
+    ;;
+kill)
+    end_by KILL
+    ;;
+remove)
+    end_by KILL
+    rm -rf "$dir"
+    ;;
+*)
+    usage
+    ;;
+esac
