@@ -13,7 +13,7 @@
  *
  * A lock on a file that somebody deleted and made anew proves nothing about nodes that hold the
  * old one. So each node row says which file its lock is on, and a node that finds another file
- * under the name takes its lock there (see keep.c).
+ * under the name takes its lock there (see node.c).
  *
  * Byte 0 is no node's: whoever waits for the database's write lock holds a shared lock there, see
  * lane.c.

@@ -1,8 +1,9 @@
 /* store.h: what the files of the sqlite: backend share.
  *
- * Layers, lowest first: error.c, memory.c, url.c; query.c (statements); schema.c; lane.c (connections and
- * transactions); live.c (the lock file), watch.c (heartbeats); node.c (our row, and who is
- * dead); fence.c; the operations (claim.c, finish.c, keep.c, control.c); driver.c.
+ * Layers, lowest first: error.c, memory.c, url.c; query.c (statements); schema.c; lane.c
+ * (connections and transactions); live.c (the lock file), watch.c (heartbeats); node.c (our row,
+ * and who is dead); fence.c; the operations (announce.c, claim.c, finish.c, reap.c, control.c);
+ * driver.c.
  *
  * Locks: a lane is used by one thread at a time (the contract says so). What lanes share is in
  * the second half of the store, guarded by store->lock. Nobody holds that lock while calling
