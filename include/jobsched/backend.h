@@ -303,7 +303,8 @@ typedef struct jobsched_backend {
      *   holders found dead are made INTERRUPTED on the way (reap still reports them)
      *   grants_max runs are granted by this call already  -> FULL
      *   else token + 1, the row is RUNNING, the mark moves  -> GRANTED
-     * A grant counts as a heartbeat of this node. Idempotent through the second
+     * A grant counts as a heartbeat of this node, also when it is repeated: the
+     * engine counts the lease from when it asked last. Idempotent through the second
      * rule: the engine repeats a claim whose answer was lost. Must survive a crash
      * of the store right after the answer (durable before answered). */
     int (*claim)(void *backend, jobsched_call *call, jobsched_claim *items, size_t count);

@@ -223,12 +223,12 @@ static jobsched_claim hold(struct cf_node *node, const struct cf_job *job, int64
 
 static int ask_next(struct cf_node *node, const struct cf_job *job)
 {
-    struct cf_found found[4];
+    struct cf_found found[8];
     jobsched_claim next = cf_at(job, 2);
     next.lease_ms = SHORT_LEASE_MS;
     cf_ask(node, &next);
     if (next.answer == JOBSCHED_ANSWER_HELD) {
-        (void)cf_reap(node, found, 4); /* a backend may watch heartbeats in either place */
+        (void)cf_reap(node, found, 8); /* a backend may watch heartbeats in either place */
     }
     return next.answer;
 }
@@ -287,6 +287,47 @@ static void dead_is_who_stands_still_for_a_lease(void **state)
     cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_RUNNING);
 }
 
+/* G1, G5: the engine counts the lease from the claim it repeated last, so a repeated grant is a
+ * heartbeat: whatever kind it is, nobody else is granted the job before a whole lease after it. */
+static void dead_is_not_who_repeats_a_claim(void **state)
+{
+    static const int kinds[] = {JOBSCHED_KIND_SCHEDULED, JOBSCHED_KIND_TRIGGER,
+                                JOBSCHED_KIND_RERUN};
+    static const char *const names[] = {"scheduled", "trigger", "rerun"};
+    struct cf_node *owner = cf_open(*state, "owner"), *other = cf_open(*state, "other");
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct cf_job job = cf_job(owner, names[i], 3);
+        jobsched_claim run = cf_at(&job, 1);
+        run.recover = JOBSCHED_RECOVER_RERUN;
+        run.recover_limit = 1;
+        run.lease_ms = SHORT_LEASE_MS;
+        if (kinds[i] == JOBSCHED_KIND_TRIGGER) {
+            cf_ok(cf_control(owner, JOBSCHED_VERB_TRIGGER, job.name, "r", NULL));
+            run.request = "r";
+        }
+        cf_ask(owner, &run);
+        cf_answer(run, GRANTED);
+        if (kinds[i] != JOBSCHED_KIND_SCHEDULED) {
+            cf_equal(cf_finish(owner, job.name, run.token, JOBSCHED_OUTCOME_INTERRUPTED),
+                     JOBSCHED_LEASE_KEPT);
+            run.kind = kinds[i];
+            cf_ask(owner, &run);
+            cf_answer(run, GRANTED);
+        }
+        uint64_t token = run.token;
+        cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
+        let_pass(other, SHORT_LEASE_MS * 8 / 10);
+        cf_ask(owner, &run);
+        cf_answer(run, GRANTED);
+        cf_equal(run.token, token);
+        cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
+        let_pass(other, SHORT_LEASE_MS * 8 / 10);
+        cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
+        let_pass(other, SHORT_LEASE_MS * 3 / 10);
+        cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_GRANTED, __FILE__, __LINE__);
+    }
+}
+
 /* G10: each run has the lease it was granted with. */
 static void dead_is_judged_by_the_run_s_own_lease(void **state)
 {
@@ -332,6 +373,8 @@ const struct cf_test cf_dead_tests[] = {
     {"dead_is_who_stands_still_for_a_lease", dead_is_who_stands_still_for_a_lease,
      JOBSCHED_CAPABILITY_CLUSTER},
     {"dead_is_judged_by_the_run_s_own_lease", dead_is_judged_by_the_run_s_own_lease,
+     JOBSCHED_CAPABILITY_CLUSTER},
+    {"dead_is_not_who_repeats_a_claim", dead_is_not_who_repeats_a_claim,
      JOBSCHED_CAPABILITY_CLUSTER},
     {"dead_is_not_who_never_held", dead_is_not_who_never_held, JOBSCHED_CAPABILITY_CLUSTER},
     {NULL, NULL, 0},

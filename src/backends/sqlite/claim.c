@@ -112,6 +112,13 @@ static int store_fence(struct attempt *attempt, int moves_mark)
 
 /* ---- the rules ---- */
 
+/* The engine counts the lease from when it asked last, so a repeated grant is a heartbeat too. */
+static int grant_again(struct attempt *attempt, uint64_t token, uint32_t grants)
+{
+    int result = jsi_sqlite_node_beat(attempt->lane);
+    return result == 0 ? answer_granted(attempt, token, grants) : result;
+}
+
 /* An answer that was lost is given again. */
 static int rule_mine(struct attempt *attempt)
 {
@@ -131,12 +138,10 @@ static int rule_mine(struct attempt *attempt)
     jsi_query_int(&query, rerun ? JOBSCHED_KIND_RERUN : JOBSCHED_KIND_SCHEDULED);
     jsi_query_int(&query, rerun ? JOBSCHED_KIND_RERUN : JOBSCHED_KIND_CATCH_UP);
     int result = jsi_query_row(&query);
-    if (result == 1) {
-        result = answer_granted(attempt, jsi_query_get_uint(&query, 0),
-                                (uint32_t)jsi_query_get_uint(&query, 1));
-    }
+    uint64_t token = result == 1 ? jsi_query_get_uint(&query, 0) : 0;
+    uint32_t grants = result == 1 ? (uint32_t)jsi_query_get_uint(&query, 1) : 0;
     jsi_query_close(&query);
-    return result;
+    return result == 1 ? grant_again(attempt, token, grants) : result;
 }
 
 static int rule_pause(struct attempt *attempt)
@@ -254,8 +259,8 @@ static int rule_trigger(struct attempt *attempt)
         if (outcome == JOBSCHED_OUTCOME_RUNNING &&
             jsi_query_get_int(&query, 2) == JOBSCHED_KIND_TRIGGER &&
             jsi_query_get_int(&query, 3) == attempt->lane->node) {
-            result = answer_granted(attempt, jsi_query_get_uint(&query, 4),
-                                    (uint32_t)jsi_query_get_uint(&query, 5));
+            result = grant_again(attempt, jsi_query_get_uint(&query, 4),
+                                 (uint32_t)jsi_query_get_uint(&query, 5));
         } else {
             result =
                 outcome == JOBSCHED_OUTCOME_WAITING ? NEXT : answer(attempt, JOBSCHED_ANSWER_DONE);
