@@ -464,7 +464,8 @@ typedef struct jobsched_job_spec {
     X(CLOCK_JUMPED, 42, WARNING, "clock.jumped")                                                   \
     X(EVENTS_DROPPED, 43, WARNING, "events.dropped")                                               \
     X(NOT_ALONE, 44, WARNING, "single.not-alone")                                                  \
-    X(BACKEND_NOTICE, 45, INFO, "backend.notice")
+    X(BACKEND_NOTICE, 45, INFO, "backend.notice")                                                  \
+    X(BACKEND_CLOCK_JUMPED, 46, WARNING, "backend.clock-jumped")
 
 enum jobsched_event_kind {
 #define JOBSCHED_EVENT_ENUM_(name, number, level, text) JOBSCHED_EVENT_##name = (number),

@@ -13,6 +13,10 @@ static jobsched_event ask_event(int kind, const jsi_ask *ask, const jobsched_cla
     jobsched_event event = jsi_event(kind, ask->job, NULL);
     event.scheduled_at_ms = claim->scheduled_ms;
     event.last_at_ms = claim->scheduled_ms;
+    if (ask->kind == JOBSCHED_KIND_TRIGGER) { /* its instant is known once it is granted */
+        event.scheduled_at_ms = JOBSCHED_NONE;
+        event.last_at_ms = JOBSCHED_NONE;
+    }
     event.count = 1;
     event.run_kind = ask->kind;
     return event;

@@ -1,6 +1,8 @@
 /* backend_call.c: the only file that calls backend operations. Around each: the deadline, a
  * sample of the backend's clock, counters, and the news that the backend failed or is back.
  * Locks: s->lock is taken only after the operation has returned. */
+#include "base/clock.h"
+#include "base/thread.h"
 #include "engine/internal.h"
 
 #include <stdio.h>
@@ -60,6 +62,22 @@ static void tell_failed(jobsched *s, int code, const char *operation)
     jsi_emit_locked(s, &event);
 }
 
+/* After a step back nothing is due until the backend's clock has caught up: somebody should know. */
+static void tell_step_locked(jobsched *s, const jsi_timesync *before)
+{
+    int64_t step_ms = s->sync.low_ms - before->low_ms;
+    int64_t slack_ms = JSI_CLOCK_STEP_MS + before->high_ms - before->low_ms;
+    if (!before->contacted || (step_ms < slack_ms && step_ms > -slack_ms)) {
+        return;
+    }
+    char message[80];
+    jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_CLOCK_JUMPED, NULL, NULL);
+    (void)snprintf(message, sizeof message, "the lock backend's clock was stepped by %lld ms",
+                   (long long)step_ms);
+    event.message = message;
+    jsi_emit_locked(s, &event);
+}
+
 /* Whether a failure is told: the first of a row, and then each time the row has doubled, so that
  * an outage of hours is a few records. */
 static bool is_told(int failures)
@@ -74,7 +92,9 @@ static int end(jobsched *s, const request_frame *frame, int code, const char *op
     int *failures =
         frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_failures : &s->backend_failures;
     if (code == JOBSCHED_OK) {
+        jsi_timesync before = s->sync;
         jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, received_mono_ms);
+        tell_step_locked(s, &before);
         jsi_wake_tick_locked(s);
         if (*failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
             *failures = 0;
@@ -131,28 +151,58 @@ int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, 
 }
 
 /* Calls on the admin lane come from any thread, one at a time. */
-static void enter_admin(jobsched *s)
+static int enter_admin(jobsched *s)
 {
+    int64_t wait_ms = s->settings.request_timeout_ms;
+    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
     (void)pthread_mutex_lock(&s->lock);
-    while (s->admin_busy) {
-        (void)pthread_cond_wait(&s->admin_cond, &s->lock);
+    while (s->admin_busy && s->state != JSI_CLOSING && wait_ms > 0) {
+        jsi_cond_wait_ms(&s->admin_cond, &s->lock, wait_ms);
+        wait_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
     }
-    s->admin_busy = true;
+    bool closing = s->state == JSI_CLOSING;
+    bool busy = s->admin_busy;
+    s->admin_busy = busy || !closing;
     (void)pthread_mutex_unlock(&s->lock);
+    if (closing) {
+        return jobsched_fail(JOBSCHED_ESTATE, 0, "the scheduler is closing");
+    }
+    return busy ? jobsched_fail(JOBSCHED_EUNREACHABLE, 0,
+                                "other control calls went on for longer than the request timeout "
+                                "of %lld ms",
+                                (long long)s->settings.request_timeout_ms)
+                : JOBSCHED_OK;
+}
+
+bool jsi_backend_close_admin(jobsched *s, int64_t wait_ms)
+{
+    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
+    (void)pthread_mutex_lock(&s->lock);
+    (void)pthread_cond_broadcast(&s->admin_cond);
+    while (s->admin_busy && wait_ms > 0) {
+        jsi_cond_wait_ms(&s->admin_cond, &s->lock, wait_ms);
+        wait_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
+    }
+    bool idle = !s->admin_busy;
+    (void)pthread_mutex_unlock(&s->lock);
+    return idle;
 }
 
 static void leave_admin(jobsched *s)
 {
     (void)pthread_mutex_lock(&s->lock);
     s->admin_busy = false;
-    (void)pthread_cond_signal(&s->admin_cond);
+    (void)pthread_cond_broadcast(&s->admin_cond);
     (void)pthread_mutex_unlock(&s->lock);
 }
 
 int jsi_backend_control(jobsched *s, const jobsched_command *command,
                         jobsched_control_result *out_result)
 {
-    enter_admin(s);
+    int failed = enter_admin(s);
+    if (failed != 0) {
+        return failed;
+    }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
     int code = s->driver->control(s->backend, &frame.call, command, out_result);
     /* "No such job" is an answer, not a failure of the backend. */
@@ -167,7 +217,10 @@ int jsi_backend_control(jobsched *s, const jobsched_command *command,
 int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
                      void *visit_data)
 {
-    enter_admin(s);
+    int failed = enter_admin(s);
+    if (failed != 0) {
+        return failed;
+    }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
     int code = s->driver->runs(s->backend, &frame.call, job, limit, visit, visit_data);
     (void)end(s, &frame, code, "runs");

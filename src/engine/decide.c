@@ -12,9 +12,16 @@ int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms)
     if (job->spec.jitter_ms <= 0) {
         return 0;
     }
+    /* Never beyond the next occurrence: occurrences go on in their order, and one that waits for
+     * the one before it would count as missed. */
+    int64_t below_ms = job->spec.jitter_ms;
+    int64_t next_ms = jobsched_schedule_next(job->schedule, scheduled_ms);
+    if (next_ms != JOBSCHED_NONE && next_ms - scheduled_ms < below_ms) {
+        below_ms = next_ms - scheduled_ms;
+    }
     uint64_t hash = jsi_fnv1a64(JSI_FNV1A64_INIT, job->name, strlen(job->name));
     hash = jsi_mix64(hash ^ (uint64_t)scheduled_ms);
-    return (int64_t)(hash % (uint64_t)job->spec.jitter_ms);
+    return (int64_t)(hash % (uint64_t)below_ms);
 }
 
 static void ask_run(jsi_job *job, int kind)

@@ -2,12 +2,21 @@
  * Locks: functions ending in _locked need s->lock. */
 #include "engine/internal.h"
 
+/* Whatever it did, nothing protected it. A run that asked for it is owed a rerun, also when nobody
+ * had taken the job meanwhile. */
+static int outcome_of_lost(const jobsched *s, const jobsched_run *run, int result)
+{
+    if (s->state == JSI_CLOSING) {
+        /* Not lost yet, only given up by jobsched_close; the ledger refuses it if it was lost. */
+        return result == JOBSCHED_OK ? JOBSCHED_OUTCOME_SUCCEEDED : JOBSCHED_OUTCOME_INTERRUPTED;
+    }
+    return run->job->spec.recover == JOBSCHED_RECOVER_RERUN ? JOBSCHED_OUTCOME_INTERRUPTED
+                                                            : JOBSCHED_OUTCOME_LEASE_LOST;
+}
+
 /* What a result means once no attempt follows. */
 static int outcome_of(int result, int stop_reason)
 {
-    if (stop_reason == JOBSCHED_STOP_LEASE_LOST) {
-        return JOBSCHED_OUTCOME_LEASE_LOST; /* whatever it did, nothing protected it */
-    }
     if (result == JOBSCHED_OK) {
         return JOBSCHED_OUTCOME_SUCCEEDED;
     }
@@ -28,7 +37,8 @@ static int64_t backoff_ms(const jobsched_job_spec *spec, uint32_t attempt)
 
 static void end_locked(jobsched *s, jobsched_run *run, int result, int stop_reason)
 {
-    run->outcome = outcome_of(result, stop_reason);
+    run->outcome = stop_reason == JOBSCHED_STOP_LEASE_LOST ? outcome_of_lost(s, run, result)
+                                                           : outcome_of(result, stop_reason);
     run->code = result;
     run->state = JSI_RUN_ENDED;
     if (jsi_link_is_listed(&run->stop_link)) {
@@ -80,6 +90,7 @@ static void count_outcome(jobsched_stats *stats, int outcome)
         stats->timed_out++;
         break;
     case JOBSCHED_OUTCOME_LEASE_LOST:
+    case JOBSCHED_OUTCOME_INTERRUPTED:
         stats->lease_lost++;
         break;
     default:

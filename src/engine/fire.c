@@ -73,6 +73,14 @@ static size_t plan_locked(jobsched *s, size_t *out_grants)
     return asks;
 }
 
+/* Whether this node still wants to ask it: a withdrawn job is asked about, and a stopped scheduler
+ * asks, only to settle what is unknown. If that was granted after all, somebody must run it, or it
+ * would be held for ever. */
+static bool is_wanted_locked(const jobsched *s, const jsi_ask *ask)
+{
+    return ask->unresolved || (!ask->job->withdrawn && s->state == JSI_STARTED);
+}
+
 /* Fills the batch with what is to be asked. Closing a range needs no worker. */
 static size_t gather_locked(jobsched *s, size_t *out_run_count)
 {
@@ -95,7 +103,7 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         link = link->next;
         bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
-        if (runs && asked == reach) {
+        if ((runs && asked == reach) || !is_wanted_locked(s, ask)) {
             continue;
         }
         asked += runs;
@@ -111,23 +119,46 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     return count;
 }
 
+/* An ask with its reference to the job goes back to a list, or is forgotten. Returns the job whose
+ * reference is to be released once the lock is dropped, or NULL. */
+static jsi_job *return_ask_locked(jobsched *s, jsi_ask *ask, jsi_link *list)
+{
+    bool wanted = is_wanted_locked(s, ask);
+    if (wanted) {
+        jsi_list_prepend(list, &ask->link);
+    }
+    if (!ask->extra) {
+        ask->job->phase = wanted ? JSI_JOB_READY : JSI_JOB_IDLE;
+    }
+    if (wanted) {
+        return NULL;
+    }
+    jsi_job *job = ask->job;
+    (void)jsi_ask_drop_locked(s, ask);
+    return job;
+}
+
 /* Where nothing is known of any item, each is asked again exactly as it was, before anything else
- * happens to it (G8). Also for a job that was withdrawn meanwhile: if it was granted after all,
- * somebody must run it or it would be held for ever. Every other failure promises that nothing
- * was changed, so the occurrence is as due as before, or is missed by the next try. */
-static void put_back_locked(jobsched *s, size_t count, int code)
+ * happens to it (G8). Every other failure promises that nothing was changed, so the occurrence is
+ * as due as before, or is missed by the next try. */
+static void put_back(jobsched *s, size_t count, int code)
 {
     for (size_t i = count; i > 0; i--) {
         jsi_ask *ask = s->batch[i - 1];
-        ask->unresolved = ask->unresolved || code == JOBSCHED_EUNKNOWN || ask->job->withdrawn;
+        (void)pthread_mutex_lock(&s->lock);
+        ask->unresolved = ask->unresolved || code == JOBSCHED_EUNKNOWN;
         if (ask->extra) {
             ask->job->references--; /* this batch's; the ask has its own */
-        } else {
-            ask->job->phase = JSI_JOB_READY; /* the batch's reference is the ask's again */
         }
-        jsi_list_prepend(&s->ready, &ask->link);
+        jsi_job *unwanted = return_ask_locked(s, ask, &s->ready);
+        (void)pthread_mutex_unlock(&s->lock);
+        if (unwanted != NULL) {
+            jsi_job_release(s, unwanted);
+        }
     }
+    (void)pthread_mutex_lock(&s->lock);
     jsi_rest_locked(s);
+    (void)pthread_mutex_unlock(&s->lock);
 }
 
 /* An ask that is answered and needs no more. */
@@ -137,36 +168,27 @@ static void drop_extra_locked(jobsched *s, jsi_ask *ask)
     job->references--; /* never the last: the batch holds one, too */
 }
 
-/* There was no room for it: it stays due, here as for other nodes. Whatever was unknown about it
- * is known now. */
-static void keep_due_locked(jobsched *s, jsi_ask *ask, jsi_link *kept)
+/* It stays due, here as for other nodes: there was no room for it. Or it stays unknown: a grant of an
+ * earlier claim whose answer was lost, and for which there is less room now; or somebody was
+ * deciding about it just now. */
+static void keep_locked(jsi_ask *ask, bool unresolved, jsi_link *kept)
 {
-    ask->unresolved = false;
-    bool wanted = !ask->job->withdrawn && s->state == JSI_STARTED;
-    if (!wanted && ask->extra) {
-        drop_extra_locked(s, ask);
-    } else if (!wanted) {
-        ask->job->phase = JSI_JOB_IDLE;
-    } else {
-        if (!ask->extra) {
-            ask->job->phase = JSI_JOB_READY;
-            ask->job->references++; /* the ask's again */
-        }
-        jsi_list_append(kept, &ask->link);
-    }
-}
-
-/* A grant that an earlier claim got, whose answer was lost, and for which there is less room now:
- * it is this node's, so it is asked for again until there is. Dropping it would leave the job held
- * by a run that nobody executes. */
-static void keep_granted_locked(jsi_ask *ask, jsi_link *kept)
-{
-    ask->unresolved = true;
+    ask->unresolved = unresolved;
     if (!ask->extra) {
-        ask->job->phase = JSI_JOB_READY;
         ask->job->references++; /* the ask's again */
     }
     jsi_list_append(kept, &ask->link);
+}
+
+/* Somebody decides about it this instant, and whether we hold it already is not known yet. */
+static void wait_unknown_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
+{
+    keep_locked(ask, true, &s->held);
+    if (!ask->extra) {
+        ask->job->phase = JSI_JOB_READY;
+    }
+    ask->not_before_mono_ms = jsi_mono(s) + (claim->wait_ms > 0 ? claim->wait_ms : 1);
+    jsi_wake_tick_locked(s);
 }
 
 /* Applies one answer. Returns the run that was granted, or NULL. */
@@ -174,12 +196,16 @@ static jobsched_run *settle_locked(jobsched *s, jsi_ask *ask, const jobsched_cla
                                    jobsched_run *spare, int64_t sent_mono_ms, jsi_link *kept)
 {
     if (claim->answer == JOBSCHED_ANSWER_FULL) {
-        keep_due_locked(s, ask, kept);
+        keep_locked(ask, false, kept); /* which also settles that we do not hold it */
+        return NULL;
+    }
+    if (claim->answer == JOBSCHED_ANSWER_BUSY && ask->unresolved) {
+        wait_unknown_locked(s, ask, claim);
         return NULL;
     }
     if (claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
         spare == NULL && !jsi_run_is_active_locked(s, ask, claim->token)) {
-        keep_granted_locked(ask, kept);
+        keep_locked(ask, true, kept);
         return NULL;
     }
     bool used = jsi_answer_locked(s, ask, claim, spare, sent_mono_ms);
@@ -224,7 +250,12 @@ static size_t settle(jobsched *s, size_t count, size_t run_count, int64_t sent_m
     learn_reach_locked(s, !jsi_list_is_empty(&kept), used < run_count);
     for (jsi_link *link; (link = kept.previous) != &kept;) {
         jsi_list_remove(link);
-        jsi_list_prepend(&s->ready, link);
+        jsi_job *unwanted = return_ask_locked(s, JSI_CONTAINER(link, jsi_ask, link), &s->ready);
+        if (unwanted != NULL) {
+            (void)pthread_mutex_unlock(&s->lock);
+            jsi_job_release(s, unwanted);
+            (void)pthread_mutex_lock(&s->lock);
+        }
     }
     (void)pthread_mutex_unlock(&s->lock);
     return used;
@@ -244,10 +275,10 @@ size_t jsi_fire(jobsched *s)
         int failed = jsi_backend_claim(s, s->claims, count, run_count);
         (void)pthread_mutex_lock(&s->lock);
         s->stats.claim_requests++;
-        if (failed != 0) {
-            put_back_locked(s, count, failed);
-        }
         (void)pthread_mutex_unlock(&s->lock);
+        if (failed != 0) {
+            put_back(s, count, failed);
+        }
         used = failed == 0 ? settle(s, count, run_count, sent_mono_ms) : 0;
         (void)pthread_mutex_lock(&s->lock);
         s->claiming = 0;

@@ -177,7 +177,7 @@ struct jobsched {
     jsi_due due;
     jsi_link unannounced; /* jsi_job.link */
     jsi_link ready;       /* jsi_ask.link: to be claimed, oldest first */
-    jsi_link held;        /* jsi_ask.link: extra asks that wait for a holder to end */
+    jsi_link held;        /* jsi_ask.link: asks that are to be repeated at their instant */
     size_t extra_asks;
     bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
                     the same run "again" */
@@ -208,6 +208,7 @@ struct jobsched {
     int64_t beat_at_mono_ms;
     uint64_t keep_round;
     bool admin_busy;
+    bool events_end; /* no further event comes: the event thread may end */
     uint64_t request_counter;
 
     jsi_thread threads[JSI_THREAD_COUNT];
@@ -399,6 +400,11 @@ int jsi_threads_start(jobsched *s);
  * abandoned: they hold a reference to the scheduler and give it back when they end. Returns how
  * many. */
 size_t jsi_threads_join(jobsched *s, int64_t wait_ms);
+/* The same for the event thread, which goes on until then, to tell of all ends. */
+size_t jsi_events_join(jobsched *s, int64_t wait_ms);
+/* Waits until no call is on the admin lane, and lets none in any more. Returns whether that came
+ * about in time. */
+bool jsi_backend_close_admin(jobsched *s, int64_t wait_ms);
 
 void jsi_wake_tick_locked(jobsched *s);
 void jsi_wake_elect_locked(jobsched *s);

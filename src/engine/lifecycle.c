@@ -39,9 +39,12 @@ int jobsched_start(jobsched *scheduler)
         (void)pthread_mutex_lock(&s->lock);
         s->state = JSI_CLOSING;
         (void)pthread_mutex_unlock(&s->lock);
-        (void)jsi_threads_join(s, s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS);
+        int64_t wait_ms = s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS;
+        size_t abandoned = jsi_threads_join(s, wait_ms) + jsi_events_join(s, wait_ms);
         (void)pthread_mutex_lock(&s->lock);
-        s->state = JSI_OPEN;
+        /* With a thread that cannot be had back, there is no second try. */
+        s->state = abandoned == 0 ? JSI_OPEN : JSI_STOPPED;
+        s->events_end = false;
         (void)pthread_mutex_unlock(&s->lock);
         return jobsched_fail(error.code, error.system_errno, "%s", error.message);
     }
@@ -111,7 +114,7 @@ static void ask_all_locked(jobsched *s, int reason)
  * grant would be cut off by the close that follows. */
 static bool is_claiming_locked(const jobsched *s)
 {
-    return s->claiming > 0 || !jsi_list_is_empty(&s->ready);
+    return s->claiming > 0 || !jsi_list_is_empty(&s->ready) || !jsi_list_is_empty(&s->held);
 }
 
 /* Waits for active runs until an instant or until none is left, nor can come of a claim. Naps follow
@@ -291,17 +294,20 @@ int jobsched_close(jobsched *scheduler)
     ask_all_locked(s, JOBSCHED_STOP_LEASE_LOST);
     s->state = JSI_CLOSING;
     (void)pthread_mutex_unlock(&s->lock);
-    size_t abandoned = jsi_threads_join(s, s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS);
+    int64_t wait_ms = s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS;
+    size_t abandoned = jsi_threads_join(s, wait_ms);
     /* Only a thread that is still inside a backend call keeps the backend open; it closes with
      * the last reference then. */
-    bool backend_idle =
-        !s->threads[JSI_THREAD_ELECT].abandoned && !s->threads[JSI_THREAD_KEEP].abandoned;
+    bool backend_idle = jsi_backend_close_admin(s, wait_ms) &&
+                        !s->threads[JSI_THREAD_ELECT].abandoned &&
+                        !s->threads[JSI_THREAD_KEEP].abandoned;
     if (backend_idle) {
         /* Outcomes of runs that ended on the way; each round writes a batch of them. */
         int64_t again_ms;
         while (jsi_elect(s, &again_ms)) {
         }
     }
+    abandoned += jsi_events_join(s, JSI_CLOSE_GRACE_MS);
     size_t orphans = orphan_runs(s);
     if (backend_idle) {
         jsi_backend_close(s);

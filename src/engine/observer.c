@@ -78,6 +78,7 @@ void jsi_emit_locked(jobsched *s, const jobsched_event *event)
     if (copy == NULL) {
         s->events_lost++;
         s->stats.events_dropped++;
+        (void)pthread_cond_signal(&s->event_cond);
         return;
     }
     copy->event.at_ms = jsi_now_locked(s);

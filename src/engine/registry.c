@@ -45,6 +45,14 @@ static int check_driver(const jobsched_backend *driver, const char *scheme)
                              "backend '%s' was built for contract %u, this library has %d", scheme,
                              driver->abi, JOBSCHED_BACKEND_ABI);
     }
+    if (driver->scheme == NULL || driver->open == NULL || driver->close == NULL ||
+        driver->announce == NULL || driver->claim == NULL || driver->finish == NULL ||
+        driver->renew == NULL || driver->reap == NULL || driver->control == NULL ||
+        driver->runs == NULL) {
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                             "backend '%s' lacks its scheme or an operation that is required",
+                             scheme);
+    }
     return JOBSCHED_OK;
 }
 

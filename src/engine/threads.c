@@ -88,7 +88,7 @@ static void event_loop_locked(jobsched *s)
         bool empty = jsi_list_is_empty(&s->events) && jsi_list_is_empty(&s->stops);
         if (!delivered && empty) {
             /* The last events of a closing scheduler are still told. */
-            if (s->state == JSI_CLOSING) {
+            if (s->state == JSI_CLOSING && s->events_end) {
                 return;
             }
             (void)pthread_cond_wait(&s->event_cond, &s->lock);
@@ -210,7 +210,7 @@ static bool settle(jobsched *s, jsi_thread *thread)
 static bool all_exited_locked(const jobsched *s)
 {
     for (size_t i = 0; i < JSI_THREAD_COUNT; i++) {
-        if (s->threads[i].started && !s->threads[i].exited) {
+        if (i != JSI_THREAD_EVENT && s->threads[i].started && !s->threads[i].exited) {
             return false;
         }
     }
@@ -222,27 +222,48 @@ static bool all_exited_locked(const jobsched *s)
     return true;
 }
 
+static bool event_exited_locked(const jobsched *s)
+{
+    const jsi_thread *thread = &s->threads[JSI_THREAD_EVENT];
+    return !thread->started || thread->exited;
+}
+
+/* By the real clock: threads end in real time, and an artificial one may stand still. */
+static void wait_exited_locked(jobsched *s, bool (*exited_locked)(const jobsched *s),
+                               int64_t wait_ms)
+{
+    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
+    for (int64_t left_ms = wait_ms; !exited_locked(s) && left_ms > 0;) {
+        jsi_cond_wait_ms(&s->idle_cond, &s->lock, left_ms);
+        left_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
+    }
+}
+
 size_t jsi_threads_join(jobsched *s, int64_t wait_ms)
 {
-    pthread_cond_t *const all[] = {&s->tick_cond, &s->elect_cond, &s->keep_cond, &s->event_cond,
-                                   &s->work_cond};
+    pthread_cond_t *const all[] = {&s->tick_cond, &s->elect_cond, &s->keep_cond, &s->work_cond};
     (void)pthread_mutex_lock(&s->lock);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)pthread_cond_broadcast(all[i]);
     }
-    /* By the real clock: threads end in real time, and an artificial one may stand still. */
-    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
-    for (int64_t left_ms = wait_ms; !all_exited_locked(s) && left_ms > 0;) {
-        jsi_cond_wait_ms(&s->idle_cond, &s->lock, left_ms);
-        left_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
-    }
+    wait_exited_locked(s, all_exited_locked, wait_ms);
     (void)pthread_mutex_unlock(&s->lock);
     size_t abandoned = 0;
     for (size_t i = 0; i < JSI_THREAD_COUNT; i++) {
-        abandoned += settle(s, &s->threads[i]);
+        abandoned += i != JSI_THREAD_EVENT && settle(s, &s->threads[i]);
     }
     for (size_t i = 0; s->workers != NULL && i < s->settings.workers; i++) {
         abandoned += settle(s, &s->workers[i]);
     }
     return abandoned;
+}
+
+size_t jsi_events_join(jobsched *s, int64_t wait_ms)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    s->events_end = true;
+    (void)pthread_cond_broadcast(&s->event_cond);
+    wait_exited_locked(s, event_exited_locked, wait_ms);
+    (void)pthread_mutex_unlock(&s->lock);
+    return settle(s, &s->threads[JSI_THREAD_EVENT]);
 }

@@ -41,7 +41,7 @@ static void take_due(jobsched *s, int64_t now_ms)
     }
 }
 
-/* Triggers and reruns that were held; few, so a scan is cheap. */
+/* Asks that are to be repeated later; few, so a scan is cheap. */
 static int64_t take_held(jobsched *s, int64_t mono_ms)
 {
     int64_t next_ms = JOBSCHED_NONE;
@@ -76,11 +76,13 @@ int64_t jsi_tick(jobsched *s)
     int64_t again_ms = mono_ms + JSI_TICK_SLEEP_MAX_MS;
     if (s->state == JSI_STARTED) {
         take_due(s, jsi_timesync_now(&s->sync, mono_ms));
-        again_ms = earlier(again_ms, take_held(s, mono_ms));
         int64_t due_ms = jsi_due_next(&s->due);
         if (due_ms != JOBSCHED_NONE) {
             again_ms = earlier(again_ms, due_ms - s->sync.low_ms);
         }
+    }
+    if (s->state == JSI_STARTED || s->state == JSI_STOPPED) {
+        again_ms = earlier(again_ms, take_held(s, mono_ms));
     }
     jsi_run_deadlines_locked(s, mono_ms, &retries);
     again_ms = earlier(again_ms, s->next_run_event_mono_ms);

@@ -74,8 +74,12 @@ void jsi_run_submit(jobsched *s, jobsched_run *run)
         static const char refused[] = "the executor refused the run";
         memcpy(run->note, refused, sizeof refused);
         (void)atomic_fetch_add(&run->attempt, 1);
+        bool orphan = run->orphan;
         refuse_locked(s, run, JOBSCHED_EREFUSED);
         (void)pthread_mutex_unlock(&s->lock);
+        if (orphan) {
+            jsi_run_bury(s, run);
+        }
     }
 }
 

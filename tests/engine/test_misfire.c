@@ -161,6 +161,7 @@ static void test_forward_step_is_a_misfire(void **state)
     assert_equal(job.calls, 2);
     assert_equal(world.calls[1].scheduled_ms, WORLD_BEGIN_MS + 3605000);
     assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_CLOCK_JUMPED, NULL), 1);
+    assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_CLOCK_JUMPED, NULL), 1);
     world_run(&world, 10000);
     assert_equal(job.calls, 4);
     world_check_accounted(&world, "job", "@every 5s", WORLD_BEGIN_MS, world_now(&world));
