@@ -260,7 +260,9 @@ typedef struct jobsched_backend {
      * while others do the same), and enters this node. Everything in config is
      * borrowed for as long as the backend is open. On failure nothing is left
      * behind and *out_backend is untouched.
-     * EINVAL  the URL, with the offending part named. */
+     * EINVAL  the URL, with the offending part named.
+     * EFORK   what the store's library shares within a process was inherited from
+     *         the parent, so it cannot be used in this one. */
     int (*open)(const jobsched_backend_config *config, void **out_backend);
 
     /* Required. Leaves the cluster and frees all. Runs that are still RUNNING under

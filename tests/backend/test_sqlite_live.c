@@ -193,18 +193,29 @@ static void test_deleted_lock_file_kills_nobody(void **state)
     cf_equal(atomic_load(&a->notices), 1);
 }
 
+static struct cf_job read_job(int end)
+{
+    struct cf_job job;
+    cf_equal(read(end, &job, sizeof job), sizeof job);
+    job.name = "job"; /* the pointer was the child's */
+    return job;
+}
+
 /* And once taken anew, the lock proves a death again. */
 static void test_lock_taken_anew_proves_death(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *b = cf_open(world, "b");
-    struct cf_job job = cf_job(b, "job", 3);
-    int ends[2];
+    int ends[2], go[2];
     cf_equal(pipe(ends), 0);
+    cf_equal(pipe(go), 0);
     pid_t child = cf_fork(world);
     if (child == 0) {
+        char byte;
         struct cf_node *a = cf_open(world, "a");
+        struct cf_job job = cf_job(a, "job", 3);
         jobsched_claim run = cf_grant(a, &job, 1);
+        cf_equal(write(ends[1], &job, sizeof job), sizeof job);
+        cf_equal(read(go[0], &byte, 1), 1);
         char lock_file[SQLITE_PATH_BYTES];
         sqlite_name(lock_file, "-live");
         cf_equal(unlink(lock_file), 0);
@@ -216,8 +227,13 @@ static void test_lock_taken_anew_proves_death(void **state)
     }
     char byte;
     (void)close(ends[1]);
+    struct cf_job job = read_job(ends[0]);
+    struct cf_node *b = cf_open(world, "b");
+    cf_equal(write(go[1], "x", 1), 1);
     cf_equal(read(ends[0], &byte, 1), 1);
     (void)close(ends[0]);
+    (void)close(go[0]);
+    (void)close(go[1]);
     cf_answer(ask(b, &job, 2), HELD); /* we hold the old file: no proof either way */
     (void)cf_now(b);                  /* our heartbeat finds the new one */
     cf_answer(ask(b, &job, 2), HELD);
@@ -227,7 +243,7 @@ static void test_lock_taken_anew_proves_death(void **state)
 
 /* Forks a child whose node holds occurrence 1, and which has forked on: the grandchild keeps the
  * node's lock. Returns the child; the grandchild dies with the write end of the pipe. */
-static pid_t start_family(struct cf_world *world, const struct cf_job *job, int *out_leash)
+static pid_t start_family(struct cf_world *world, struct cf_job *out_job, int *out_leash)
 {
     int ready[2], leash[2];
     cf_equal(pipe(ready), 0);
@@ -236,7 +252,9 @@ static pid_t start_family(struct cf_world *world, const struct cf_job *job, int 
     if (child == 0) {
         (void)close(leash[1]);
         struct cf_node *a = cf_open(world, "a");
-        (void)cf_grant(a, job, 1);
+        struct cf_job job = cf_job(a, "job", 3);
+        (void)cf_grant(a, &job, 1);
+        cf_equal(write(ready[1], &job, sizeof job), sizeof job);
         pid_t grandchild = fork();
         if (grandchild == 0) {
             char byte;
@@ -251,6 +269,7 @@ static pid_t start_family(struct cf_world *world, const struct cf_job *job, int 
     char byte;
     (void)close(ready[1]);
     (void)close(leash[0]);
+    *out_job = read_job(ready[0]);
     cf_equal(read(ready[0], &byte, 1), 1);
     (void)close(ready[0]);
     *out_leash = leash[1];
@@ -262,10 +281,10 @@ static pid_t start_family(struct cf_world *world, const struct cf_job *job, int 
 static void test_forked_child_only_delays(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *b = cf_open(world, "b");
-    struct cf_job job = cf_job(b, "job", 3);
+    struct cf_job job;
     int leash;
     pid_t child = start_family(world, &job, &leash);
+    struct cf_node *b = cf_open(world, "b");
     cf_kill(world, child);
     cf_answer(ask(b, &job, 2), HELD);
     pass_lease(b);
@@ -277,7 +296,6 @@ static void test_forked_child_only_delays(void **state)
 static void test_dead_nodes_leave_nothing(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = cf_open(world, "node");
     for (int i = 0; i < 10; i++) {
         pid_t child = cf_fork(world);
         if (child == 0) {
@@ -286,6 +304,7 @@ static void test_dead_nodes_leave_nothing(void **state)
         }
         cf_equal(cf_wait(world, child), -1);
     }
+    struct cf_node *node = cf_open(world, "node");
     cf_equal(sqlite_ask("SELECT count(*) FROM node"), 11);
     struct cf_found found;
     cf_equal(cf_reap(node, &found, 1), 0);
@@ -295,6 +314,81 @@ static void test_dead_nodes_leave_nothing(void **state)
     sqlite_name(lock_file, "-live");
     cf_equal(stat(lock_file, &status), 0);
     cf_equal(status.st_size, 0);
+}
+
+/* ---- fork ---- */
+
+/* This program again, as 'outsider': opens the URL, claims occurrence k of the job, and exits with
+ * the answer. The parts are what cf_at() needs. */
+static int outsider(const char *url, const char *name_space, const char *mark, const char *k)
+{
+    struct cf_world world = {.driver = jobsched_backend_sqlite()};
+    struct cf_node node = {.backend = NULL};
+    (void)snprintf(world.url, sizeof world.url, "%s", url);
+    (void)snprintf(world.name_space, sizeof world.name_space, "%s", name_space);
+    cf_config(&node, &world, "outsider", NULL);
+    if (world.driver->open(&node.config, &node.backend) != JOBSCHED_OK) {
+        return 99;
+    }
+    struct cf_job job = {.name = "job", .generation = 1, .mark_ms = strtoll(mark, NULL, 10)};
+    jobsched_claim claim = cf_at(&job, strtoll(k, NULL, 10));
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    int code = world.driver->claim(node.backend, &call, &claim, 1);
+    world.driver->close(node.backend);
+    return code == JOBSCHED_OK ? claim.answer : 98;
+}
+
+static void exec_outsider(const struct cf_world *world, const struct cf_job *job, const char *k)
+{
+    char mark[32];
+    (void)snprintf(mark, sizeof mark, "%lld", (long long)job->mark_ms);
+    (void)execl("/proc/self/exe", "outsider", world->url, world->name_space, mark, k, (char *)NULL);
+    _exit(97);
+}
+
+/* G1: SQLite's locks do not pass through fork but its list of them does, so a forked child that
+ * opened a store would work on a log which others delete: it is refused, for good. One that calls
+ * exec is not. */
+static void test_forked_child_is_refused_unless_it_execs(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *a = cf_open(world, "a");
+    struct cf_job job = cf_job(a, "job", 4);
+    int go[2];
+    cf_equal(pipe(go), 0);
+    pid_t child = cf_fork(world);
+    if (child == 0) {
+        char byte;
+        (void)close(go[1]);
+        cf_equal(sqlite_try_url(world, world->url), JOBSCHED_EFORK);
+        cf_true(strstr(jobsched_last_error()->message, "was forked while a sqlite: handle") !=
+                NULL);
+        cf_equal(sqlite_try_path(world, "/tmp/jobsched-no-such/other.db"), JOBSCHED_EFORK);
+        cf_equal(read(go[0], &byte, 1), 0); /* until the parent has closed */
+        cf_equal(sqlite_try_url(world, world->url), JOBSCHED_EFORK);
+        _exit(0);
+    }
+    pid_t execs = cf_fork(world);
+    if (execs == 0) {
+        exec_outsider(world, &job, "1");
+    }
+    cf_equal(cf_wait(world, execs), JOBSCHED_ANSWER_GRANTED);
+    cf_close(world, a);
+    (void)close(go[0]);
+    (void)close(go[1]);
+    cf_equal(cf_wait(world, child), 0);
+    /* Nothing of the parent is left: whoever is forked now opens as ever, and sees the grant. */
+    pid_t later = cf_fork(world);
+    if (later == 0) {
+        struct cf_node *b = cf_open(world, "b");
+        cf_equal(cf_mark(b, &job), 1);
+        (void)cf_grant(b, &job, 2);
+        _exit(0);
+    }
+    cf_equal(cf_wait(world, later), 0);
+    struct cf_node *c = cf_open(world, "c");
+    cf_answer(ask(c, &job, 2), DONE);
+    cf_answer(ask(c, &job, 3), GRANTED);
 }
 
 /* ---- lanes at the same time ---- */
@@ -413,8 +507,11 @@ static void test_lanes_at_the_same_time(void **state)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[0], "outsider") == 0) {
+        return outsider(argv[1], argv[2], argv[3], argv[4]);
+    }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sqlite_set_up, sqlite_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_two_nodes_of_one_process),
@@ -427,6 +524,7 @@ int main(void)
         TEST(test_lock_taken_anew_proves_death),
         TEST(test_forked_child_only_delays),
         TEST(test_dead_nodes_leave_nothing),
+        TEST(test_forked_child_is_refused_unless_it_execs),
         TEST(test_lanes_at_the_same_time),
     };
     return cmocka_run_group_tests(tests, sqlite_make_directory, sqlite_remove_directory) ? 1 : 0;

@@ -8,6 +8,48 @@
  * Locks: opening and closing are never concurrent with anything else on the same store. */
 #include "store.h"
 
+#include <stdatomic.h>
+#include <unistd.h>
+
+/* How many handles are open (low half), and in which process (high half).
+ *
+ * The one writable global of this library, because what it guards is global as well: SQLite
+ * keeps one table of POSIX locks per process. A child that was forked while a handle was open
+ * inherits that table but none of the locks, and whatever it opens believes that it holds them.
+ * The next process to close then deletes the write-ahead log under the child, and both go on
+ * with a database of their own: occurrences fire twice. Only exec empties the table. An atomic
+ * and not a mutex, because a mutex may be held by another thread at the fork. */
+static _Atomic uint64_t sqlite_handles;
+
+/* Counts a handle in, or refuses it. */
+static int handle_enter(void)
+{
+    uint64_t process = (uint64_t)getpid() << 32;
+    uint64_t handles = atomic_load(&sqlite_handles);
+    uint64_t next;
+    do {
+        uint64_t count = handles & UINT32_MAX;
+        if (count > 0 && handles - count != process) {
+            return jobsched_fail(JOBSCHED_EFORK, 0,
+                                 "process %ld was forked while a sqlite: handle was open; open it "
+                                 "in the parent only after forking, or exec",
+                                 (long)getpid());
+        }
+        next = process | (count + 1);
+    } while (!atomic_compare_exchange_weak(&sqlite_handles, &handles, next));
+    return 0;
+}
+
+/* A handle of the parent is not counted out by its child: the child has the table for good. */
+static void handle_leave(void)
+{
+    uint64_t process = (uint64_t)getpid() << 32;
+    uint64_t handles = atomic_load(&sqlite_handles);
+    while ((handles & UINT32_MAX) > 0 && handles >> 32 == process >> 32 &&
+           !atomic_compare_exchange_weak(&sqlite_handles, &handles, handles - 1)) {
+    }
+}
+
 static void release(struct jsi_sqlite_store *store)
 {
     jobsched_allocator allocator = store->config.allocator;
@@ -57,12 +99,8 @@ static int enter(struct jsi_sqlite_store *store)
     return result == 0 ? jsi_sqlite_end(lane, &call, 0) : result;
 }
 
-static int sqlite_open(const jobsched_backend_config *config, void **out_backend)
+static int open_store(const jobsched_backend_config *config, void **out_backend)
 {
-    if (!sqlite3_threadsafe()) {
-        return jobsched_fail(JOBSCHED_ENOTSUP, 0,
-                             "the SQLite library was built without support for threads");
-    }
     char *path = NULL, *vfs = NULL;
     int result = jsi_sqlite_url(&config->allocator, config->url, &path, &vfs);
     if (result != 0) {
@@ -96,6 +134,23 @@ static int sqlite_open(const jobsched_backend_config *config, void **out_backend
     }
     *out_backend = store;
     return 0;
+}
+
+static int sqlite_open(const jobsched_backend_config *config, void **out_backend)
+{
+    if (!sqlite3_threadsafe()) {
+        return jobsched_fail(JOBSCHED_ENOTSUP, 0,
+                             "the SQLite library was built without support for threads");
+    }
+    int result = handle_enter();
+    if (result != 0) {
+        return result;
+    }
+    result = open_store(config, out_backend);
+    if (result != 0) {
+        handle_leave();
+    }
+    return result;
 }
 
 static int end_own_runs(struct jsi_sqlite_lane *lane)
@@ -151,6 +206,7 @@ static void sqlite_close(void *backend)
     /* Said aloud, because a forked child may keep the file open. */
     jsi_sqlite_live_unlock(&store->live, store->node);
     release(store);
+    handle_leave();
 }
 
 static const jobsched_backend driver = {
