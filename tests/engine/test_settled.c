@@ -59,21 +59,40 @@ static void test_busy_keeps_what_is_unknown(void **state)
     }
 }
 
-/* A job that is withdrawn while the backend is away does not start when it is back: nothing was
- * granted, and that is known. */
+static void withdraw_meanwhile(struct fake_backend *fake, enum fake_operation operation,
+                               void *items, size_t count)
+{
+    (void)items;
+    (void)count;
+    struct world *world = fake->hook_data;
+    if (operation == FAKE_CLAIM && fake_backend_calls(fake, FAKE_CLAIM) <= 1) {
+        assert_equal(jobsched_withdraw(world->s, "job"), 0);
+    }
+}
+
+/* A job that is withdrawn while the backend is away does not start when it is back, also when its
+ * claim is under way at that moment: nothing was granted, and that is known. */
 static void test_withdrawn_in_an_outage_never_starts(void **state)
 {
     (void)state;
-    struct world world;
-    struct world_job job = {0};
-    begin(&world, &job, JOBSCHED_MISFIRE_ONCE);
-    fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 3, false);
-    world_jump(&world, 60000);
-    assert_equal(jobsched_withdraw(world.s, "job"), 0);
-    world_run(&world, 120000);
-    assert_equal(job.calls, 0);
-    assert_equal(job.freed, 1);
-    world_close(&world);
+    for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
+        struct world world;
+        struct world_job job = {0};
+        begin(&world, &job, JOBSCHED_MISFIRE_ONCE);
+        fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 3, false);
+        if (meanwhile == 1) {
+            world.fake.before = withdraw_meanwhile;
+            world.fake.hook_data = &world;
+        }
+        world_jump(&world, 60000);
+        if (meanwhile == 0) {
+            assert_equal(jobsched_withdraw(world.s, "job"), 0);
+        }
+        world_run(&world, 120000);
+        assert_equal(job.calls, 0);
+        assert_equal(job.freed, 1);
+        world_close(&world);
+    }
 }
 
 /* G15: a run whose lease ended while nobody could take the job is still cut off: a job that asked for
