@@ -107,7 +107,8 @@ typedef struct jobsched_announcement {
 /* ---- claim -------------------------------------------------------------- */
 
 /* Besides enum jobsched_kind: accounts for a range of occurrences without
- * running them. Ledger outcome: skip_outcome; the rest is as for a grant. */
+ * running them. Ledger outcome: skip_outcome, or SKIPPED_PAUSED (and the answer
+ * PAUSED) while the job is paused; the rest is as for a grant. */
 #define JOBSCHED_CLAIM_SKIP 100
 
 #define JOBSCHED_ANSWER_MAP(X)                                                                     \
@@ -292,8 +293,9 @@ typedef struct jobsched_backend {
      *   delay_ms > 0, and a live holder                 -> HELD, nothing changes
      *   delay_ms > 0, and scheduled_ms < max(mark, last end) + delay_ms -> MOVED
      *   scheduled_ms > now                              -> EARLY
+     *   paused                -> ledger as SKIPPED_PAUSED (extends a directly preceding paused
+     *        range), mark; PAUSED. A SKIP too, whatever its skip_outcome: its range with its count
      *   SKIP                                            -> ledger row, mark; GRANTED, token 0
-     *   paused                -> ledger (extends a directly preceding paused range), mark; PAUSED
      * kind TRIGGER: the waiting row of that request, else of a finished one -> DONE, of an
      *   unknown one -> DONE; paused -> PAUSED, nothing changes
      * kind RERUN: the row of scheduled_ms if it is INTERRUPTED, asked for a rerun, has had fewer

@@ -61,6 +61,51 @@ static void pause_bounds_the_tokens(void **state)
     cf_true(cf_grant(other, &job, 4).token > result.token);
 }
 
+/* G6, G9: what is skipped while the job is paused was not missed: the ledger says paused, counts
+ * all of it in one row, and the next ones extend that row; after the pause a skip is a skip. */
+static void pause_takes_skipped_ranges(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 16);
+    cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
+    jobsched_claim range = cf_range(&job, 1, 5, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_ask(node, &range);
+    cf_answer(range, PAUSED);
+    cf_equal(range.token, 0);
+    cf_equal(range.mark_ms, job.mark_ms + 5);
+    struct cf_row rows[3];
+    cf_equal(cf_rows(node, "job", rows, 3), 1);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_PAUSED);
+    cf_equal(rows[0].record.scheduled_at_ms, job.mark_ms + 1);
+    cf_equal(rows[0].record.last_at_ms, job.mark_ms + 5);
+    cf_equal(rows[0].record.count, 5);
+    cf_ask(node, &range); /* its answer was lost: it counts no second time */
+    cf_answer(range, DONE);
+    jobsched_claim one = cf_at(&job, 6);
+    cf_ask(node, &one);
+    cf_answer(one, PAUSED);
+    range = cf_range(&job, 7, 10, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
+    cf_ask(node, &range);
+    cf_answer(range, PAUSED);
+    cf_equal(cf_rows(node, "job", rows, 3), 1);
+    cf_equal(rows[0].record.scheduled_at_ms, job.mark_ms + 1);
+    cf_equal(rows[0].record.last_at_ms, job.mark_ms + 10);
+    cf_equal(rows[0].record.count, 10);
+    cf_ok(cf_control(node, JOBSCHED_VERB_RESUME, "job", NULL, NULL));
+    range = cf_range(&job, 11, 12, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_ask(node, &range);
+    cf_answer(range, GRANTED);
+    cf_equal(cf_rows(node, "job", rows, 3), 2);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_equal(rows[0].record.count, 2);
+    cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
+    range = cf_range(&job, 20, 3600000, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    range.after_ms = job.mark_ms + 12;
+    cf_ask(node, &range);
+    cf_answer(range, EARLY); /* nor does a pause hurry what is not due */
+    cf_equal(cf_mark(node, &job), 12);
+}
+
 /* G6: a pause is the job's own. */
 static void pause_stops_no_other_job(void **state)
 {
@@ -215,6 +260,7 @@ static void remove_ends_what_waits(void **state)
 const struct cf_test cf_control_tests[] = {
     {"control_of_an_unknown_job_is_not_found", control_of_an_unknown_job_is_not_found, 0},
     {"pause_bounds_the_tokens", pause_bounds_the_tokens, 0},
+    {"pause_takes_skipped_ranges", pause_takes_skipped_ranges, 0},
     {"pause_stops_no_other_job", pause_stops_no_other_job, 0},
     {"control_is_idempotent", control_is_idempotent, 0},
     {"resume_of_a_running_job_changes_nothing", resume_of_a_running_job_changes_nothing, 0},

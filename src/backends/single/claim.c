@@ -113,7 +113,7 @@ static int record_paused(struct store *store, struct fence *fence, const jobsche
         return record_skipped(store, fence, item, JOBSCHED_OUTCOME_SKIPPED_PAUSED, now_ms);
     }
     range->last_ms = item->scheduled_ms;
-    range->count++;
+    range->count += item->kind == JOBSCHED_CLAIM_SKIP ? item->skip_count : 1;
     range->finished_ms = now_ms;
     fence->mark_ms = item->scheduled_ms;
     return JOBSCHED_OK;
@@ -173,13 +173,13 @@ static int judge_scheduled(struct store *store, struct fence *fence, jobsched_cl
         return JOBSCHED_OK;
     }
     int code = JOBSCHED_OK;
-    if (item->kind == JOBSCHED_CLAIM_SKIP) {
+    if (fence->paused) { /* whatever else was to become of them: that is why they do not run */
+        code = record_paused(store, fence, item, now_ms);
+        item->answer = JOBSCHED_ANSWER_PAUSED;
+    } else if (item->kind == JOBSCHED_CLAIM_SKIP) {
         code = record_skipped(store, fence, item, item->skip_outcome, now_ms);
         item->granted_ms = item->scheduled_ms;
         item->answer = JOBSCHED_ANSWER_GRANTED;
-    } else if (fence->paused) {
-        code = record_paused(store, fence, item, now_ms);
-        item->answer = JOBSCHED_ANSWER_PAUSED;
     }
     return code;
 }

@@ -144,8 +144,13 @@ static int rule_mine(struct attempt *attempt)
     return result == 1 ? grant_again(attempt, token, grants) : result;
 }
 
+/* Whatever else was to become of them: a pause is why the occurrences do not run. */
 static int rule_pause(struct attempt *attempt)
 {
+    const jobsched_claim *item = attempt->item;
+    int is_range = item->kind == JOBSCHED_CLAIM_SKIP;
+    int64_t first_ms = is_range ? item->skip_first_ms : item->scheduled_ms;
+    uint64_t count = is_range ? item->skip_count : 1;
     struct jsi_query query;
     jsi_query_open(&query, attempt->lane, JSI_SQL_RUN_NEWEST);
     jsi_query_int(&query, attempt->fence.id);
@@ -160,12 +165,13 @@ static int rule_pause(struct attempt *attempt)
         return result;
     }
     if (row == 0) {
-        result = add_row(attempt, JOBSCHED_OUTCOME_SKIPPED_PAUSED, attempt->item->scheduled_ms, 1);
+        result = add_row(attempt, JOBSCHED_OUTCOME_SKIPPED_PAUSED, first_ms, count);
     } else {
         jsi_query_open(&query, attempt->lane, JSI_SQL_RUN_EXTEND);
         jsi_query_int(&query, row);
-        jsi_query_int(&query, attempt->item->scheduled_ms);
+        jsi_query_int(&query, item->scheduled_ms);
         jsi_query_int(&query, attempt->lane->now_ms);
+        jsi_query_uint(&query, count);
         result = jsi_query_run(&query);
     }
     if (result == 0) {
@@ -234,6 +240,9 @@ static int rule_schedule(struct attempt *attempt)
         item->wait_ms = item->scheduled_ms - attempt->lane->now_ms;
         return answer(attempt, JOBSCHED_ANSWER_EARLY);
     }
+    if (fence->paused) {
+        return rule_pause(attempt);
+    }
     if (item->kind == JOBSCHED_CLAIM_SKIP) {
         int result = add_row(attempt, item->skip_outcome, item->skip_first_ms, item->skip_count);
         if (result == 0) {
@@ -241,7 +250,7 @@ static int rule_schedule(struct attempt *attempt)
         }
         return result == 0 ? answer_granted(attempt, 0, 0) : result;
     }
-    return fence->paused ? rule_pause(attempt) : NEXT;
+    return NEXT;
 }
 
 static int rule_trigger(struct attempt *attempt)
