@@ -15,7 +15,9 @@
  *    and has a function to release it; releasing NULL does nothing.
  *  - Every function may be called from any thread unless it says otherwise.
  *  - After fork() the child must not use handles of its parent: every call on
- *    them answers JOBSCHED_EFORK. */
+ *    them answers JOBSCHED_EFORK. A child that needs a scheduler of its own execs
+ *    first, or is forked before the parent opens one: a client library may not
+ *    survive a fork, and then jobsched_open() answers JOBSCHED_EFORK, too. */
 #ifndef JOBSCHED_H
 #define JOBSCHED_H
 
@@ -64,7 +66,7 @@ JOBSCHED_API const char *jobsched_version(void);
     X(EREENTRANT, -8, "not allowed inside a job callback")                                         \
     X(ETIMEDOUT, -9, "the deadline passed")                                                        \
     X(ECANCELED, -10, "cancelled")                                                                 \
-    X(EFORK, -11, "the handle belongs to the parent process")                                      \
+    X(EFORK, -11, "not allowed in a forked child of the process")                                  \
     X(ENOTSUP, -12, "not supported")                                                               \
     X(EOS, -13, "the operating system refused a resource")                                         \
     X(EINTERNAL, -14, "an internal invariant does not hold")                                       \
@@ -254,8 +256,8 @@ typedef struct jobsched_schedule_options {
 /* Parses cron text (5, 6 or 7 fields, macros), "@every D [from I]", "@at I" or "@after D"
  * (D after the end of the last run, wherever it was: as there are no occurrences without
  * runs, jobsched_schedule_next() then takes its argument for that end, and the backward
- * questions have no answer); docs/schedules.md has the whole language. The text is copied. A schedule that
- * is well-formed but can never match is accepted here: see
+ * questions have no answer); docs/schedules.md has the whole language. The text is copied.
+ * A schedule that is well-formed but can never match is accepted here: see
  * jobsched_schedule_is_never().
  * EPARSE  jobsched_last_error() has reason, field, position and allowed range. */
 JOBSCHED_API int jobsched_schedule_parse(const char *text, const jobsched_schedule_options *options,
@@ -427,16 +429,16 @@ typedef struct jobsched_job_spec {
     int64_t backoff_ms;     /* before the second attempt, doubling up to backoff_max_ms; 0 is 1 s */
     int64_t backoff_max_ms; /* 0 is 60 s */
     int64_t timeout_ms;     /* after which the run is asked to stop; 0: none */
-    int64_t
-        jitter_ms; /* delays each occurrence by a stable pseudo-random span below this; 0: none. Meant to be
-                    shorter than the time between occurrences, which go on in their order */
-    int64_t lease_ms;    /* 0: that of the scheduler */
-    int32_t disabled;    /* not 0: registered, never due by its schedule; can be triggered */
-    int32_t allow_never; /* not 0: accept a schedule that can never match */
-    int32_t dst_gap;     /* enum jobsched_dst_gap */
-    int32_t dst_overlap; /* enum jobsched_dst_overlap */
+    int64_t jitter_ms;      /* delays each occurrence by a stable pseudo-random span below this, and
+                            never beyond the next occurrence; 0: none */
+    int64_t lease_ms;       /* 0: that of the scheduler. One that is not a few request timeouts
+                            long can be lost to a single slow request */
+    int32_t disabled;       /* not 0: registered, never due by its schedule; can be triggered */
+    int32_t allow_never;    /* not 0: accept a schedule that can never match */
+    int32_t dst_gap;        /* enum jobsched_dst_gap */
+    int32_t dst_overlap;    /* enum jobsched_dst_overlap */
     const jobsched_calendar *const *calendars; /* exclusions, ended by NULL; NULL: none. All must
-                                                  include an instant. Kept alive as long as needed */
+                                                  include an instant. Kept as long as needed */
     int32_t calendar_policy;                   /* enum jobsched_calendar_policy */
     int32_t reserved;
 } jobsched_job_spec;
@@ -558,7 +560,8 @@ JOBSCHED_API int jobsched_job_set(jobsched_job_spec *spec, const char *key, cons
 JOBSCHED_API int jobsched_open(const jobsched_options *options, jobsched **out_scheduler);
 
 /* Registers a job on this node and, while started, announces and arms it. Strings
- * in spec are copied; user_data is handed to user_data_free after the last run.
+ * in spec are copied; user_data is handed to user_data_free after the last run (and
+ * stays the caller's when this call fails).
  * out_next_at_ms (may be NULL) receives the first instant after now at which the
  * schedule is due. May be called from a callback. The clock for "after now" is
  * this node's; the cluster may know of a missed earlier occurrence.

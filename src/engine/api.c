@@ -1,4 +1,4 @@
-/* api.c: the scheduler's life: open, add, withdraw, start, stop, drain.
+/* api.c: a scheduler is opened and released, and jobs are added to it and withdrawn.
  * Locks: takes s->lock; never over a backend call or a callback. */
 #include "base/thread.h"
 
@@ -17,8 +17,8 @@ int jsi_enter(const jobsched *s)
     }
     if (s->owner != getpid()) {
         return jobsched_fail(JOBSCHED_EFORK, 0,
-                             "this scheduler was opened by process %ld; a forked child opens its "
-                             "own",
+                             "this scheduler belongs to process %ld; a forked child that needs one "
+                             "execs first",
                              (long)s->owner);
     }
     return JOBSCHED_OK;

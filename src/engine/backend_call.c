@@ -62,7 +62,7 @@ static void tell_failed(jobsched *s, int code, const char *operation)
     jsi_emit_locked(s, &event);
 }
 
-/* After a step back nothing is due until the backend's clock has caught up: somebody should know. */
+/* After a step back nothing is due until the backend's clock has caught up: people should know. */
 static void tell_step_locked(jobsched *s, const jsi_timesync *before)
 {
     int64_t step_ms = s->sync.low_ms - before->low_ms;

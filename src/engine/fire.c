@@ -168,8 +168,8 @@ static void drop_extra_locked(jobsched *s, jsi_ask *ask)
     job->references--; /* never the last: the batch holds one, too */
 }
 
-/* It stays due, here as for other nodes: there was no room for it. Or it stays unknown: a grant of an
- * earlier claim whose answer was lost, and for which there is less room now; or somebody was
+/* It stays due, here as for other nodes: there was no room for it. Or it stays unknown: a grant of
+ * an earlier claim whose answer was lost, and for which there is less room now; or somebody was
  * deciding about it just now. */
 static void keep_locked(jsi_ask *ask, bool unresolved, jsi_link *kept)
 {

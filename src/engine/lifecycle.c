@@ -117,8 +117,8 @@ static bool is_claiming_locked(const jobsched *s)
     return s->claiming > 0 || !jsi_list_is_empty(&s->ready) || !jsi_list_is_empty(&s->held);
 }
 
-/* Waits for active runs until an instant or until none is left, nor can come of a claim. Naps follow
- * the injected clock, so jobsched_wakeup() lets a moved one be seen. */
+/* Waits for active runs until an instant or until none is left, nor can come of a claim. Naps
+ * follow the injected clock, so jobsched_wakeup() lets a moved one be seen. */
 static void wait_idle_locked(jobsched *s, int64_t until_mono_ms)
 {
     while ((s->active_count > 0 || is_claiming_locked(s)) && s->state != JSI_CLOSING) {
@@ -174,8 +174,8 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
 
 /* ---- close ----------------------------------------------------------------- */
 
-/* A run that the host still holds becomes an orphan, and whoever ends it buries it. Returns how many
- * there are. */
+/* A run that the host still holds becomes an orphan, and whoever ends it buries it. Returns how
+ * many there are. */
 static size_t orphan_runs(jobsched *s)
 {
     size_t orphans = 0;
@@ -312,7 +312,7 @@ int jobsched_close(jobsched *scheduler)
     if (backend_idle) {
         jsi_backend_close(s);
     }
-    /* Everything else goes with the last reference: an abandoned thread may be in the middle of it. */
+    /* Everything else goes with the last reference: an abandoned thread may be amid it. */
     jsi_scheduler_release(s);
     return orphans + abandoned == 0
                ? JOBSCHED_OK
