@@ -46,6 +46,9 @@ extern "C" {
 #define JOBSCHED_NOTE_BYTES       200  /* longest note */
 #define JOBSCHED_DEFINITION_BYTES 1024 /* longest definition text */
 
+/* A bound that the backend keeps: how many triggers of one job may wait. */
+#define JOBSCHED_WAITING_MAX 10000
+
 /* Records the detail of a failure for jobsched_last_error() and returns code, so
  * that a backend fails with "return jobsched_fail(...)". One impersonal line that
  * names the offending thing in single quotes; never a password. */
@@ -331,14 +334,17 @@ typedef struct jobsched_backend {
      * dead nodes, then calls visit for what was found, newly interrupted ones first,
      * at most JOBSCHED_BATCH_MAX. A newly interrupted run is told to one caller in
      * the cluster, also when claim() was what made it so. visit returning non-zero
-     * ends the listing. */
+     * ends the listing. Also drops a bounded number of ledger rows of the namespace,
+     * whosever job, that ended more than history_age_ms ago; never one that goes on,
+     * waits, may be rerun, or was not told yet. */
     int (*reap)(void *backend, jobsched_call *call,
                 int (*visit)(const jobsched_finding *finding, void *visit_data), void *visit_data);
 
     /* Required. Lane ADMIN. One atomic step. ENOTFOUND when there is no fence (or,
      * for all verbs but REMOVE, a tombstone). TRIGGER
      * of a request id that is known changes nothing; else on a paused job: ESTATE, else
-     * it adds a WAITING row. REMOVE makes WAITING rows CANCELLED. CANCEL marks all RUNNING
+     * with JOBSCHED_WAITING_MAX rows of the job WAITING: EREFUSED, else it adds a WAITING
+     * row. REMOVE makes WAITING rows CANCELLED. CANCEL marks all RUNNING
      * rows of the job. PAUSE answers the last token. Idempotent. */
     int (*control)(void *backend, jobsched_call *call, const jobsched_command *command,
                    jobsched_control_result *out_result);

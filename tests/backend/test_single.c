@@ -248,6 +248,29 @@ static void test_many_jobs_stay_quick(void **state)
     free(claims);
 }
 
+/* G16: triggers of a job that nobody runs are bounded; a request that is known still succeeds. */
+static void test_waiting_triggers_are_bounded(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 0);
+    (void)cf_job(node, "calm", 0);
+    char request[32];
+    for (int i = 0; i < JOBSCHED_WAITING_MAX; i++) {
+        (void)snprintf(request, sizeof request, "%d", i);
+        cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", request, NULL));
+    }
+    cf_equal(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "more", NULL), JOBSCHED_EREFUSED);
+    cf_true(strstr(jobsched_last_error()->message, "'job' has 10000 waiting triggers") != NULL);
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", request, NULL));
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "calm", "more", NULL));
+    jobsched_claim run = cf_at(&job, 0);
+    run.kind = JOBSCHED_KIND_TRIGGER;
+    run.request = request;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "more", NULL));
+}
+
 int main(void)
 {
     if (mkdtemp(directory) == NULL) {
@@ -262,6 +285,7 @@ int main(void)
         TEST(test_own_handles_are_no_twins),
         TEST(test_lock_file_is_private_and_optional),
         TEST(test_many_jobs_stay_quick),
+        TEST(test_waiting_triggers_are_bounded),
     };
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     empty_directory();

@@ -263,6 +263,15 @@ static int is_known_request(const struct fence *fence, const char *request)
     return 0;
 }
 
+static int count_waiting(const struct fence *fence)
+{
+    int count = 0;
+    for (struct link *link = fence->open.next; link != &fence->open; link = link->next) {
+        count += LINK_OWNER(link, struct row, in_fence_state)->outcome == JOBSCHED_OUTCOME_WAITING;
+    }
+    return count;
+}
+
 static int trigger(struct store *store, struct fence *fence, const char *request, int64_t now_ms,
                    int32_t *out_changed)
 {
@@ -276,6 +285,11 @@ static int trigger(struct store *store, struct fence *fence, const char *request
     if (fence->paused) {
         return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused; resume it first",
                              fence->name);
+    }
+    int waiting = count_waiting(fence);
+    if (waiting >= JOBSCHED_WAITING_MAX) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0, "job '%s' has %d waiting triggers, at most %d",
+                             fence->name, waiting, JOBSCHED_WAITING_MAX);
     }
     struct row *row = jsi_single_row_new(store, fence, request);
     if (row == NULL) {

@@ -66,6 +66,18 @@ static int trigger(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
         return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused; resume it first",
                              command->job);
     }
+    jsi_query_open(&query, lane, JSI_SQL_RUN_WAITING);
+    jsi_query_int(&query, fence->id);
+    result = jsi_query_row(&query);
+    int64_t waiting = result == 1 ? jsi_query_get_int(&query, 0) : 0;
+    jsi_query_close(&query);
+    if (result < 0) {
+        return result;
+    }
+    if (waiting >= JOBSCHED_WAITING_MAX) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0, "job '%s' has %lld waiting triggers, at most %d",
+                             command->job, (long long)waiting, JOBSCHED_WAITING_MAX);
+    }
     *out_changed = 1;
     return add_waiting(lane, fence, command->request);
 }

@@ -1,4 +1,5 @@
-/* reap.c: ends the runs of dead owners, forgets dead nodes, and tells what waits.
+/* reap.c: ends the runs of dead owners, forgets dead nodes, tells what waits, and sweeps the
+ * ledger.
  *
  * What is to be told is collected inside the transaction that takes it off the list, and told
  * after its commit: so nobody else is told it, and no visitor holds up the database. A process
@@ -8,6 +9,9 @@
 #include "store.h"
 
 #define RUNS_AT_ONCE 64
+
+/* Ledger rows that one reap looks at (about 0.1 ms). */
+#define SWEEP_WINDOW 256
 
 struct finding {
     int found;
@@ -200,6 +204,40 @@ static int take_untold(struct jsi_sqlite_lane *lane, struct findings *findings)
     return 0;
 }
 
+/* ---- the aged ---- */
+
+/* Claims and ends prune the rows of their own job. This is for the jobs that do nothing any more.
+ * It goes round the ledger by row id, because an index by age would cost each end a write. */
+static int sweep(struct jsi_sqlite_lane *lane)
+{
+    struct jsi_sqlite_store *store = lane->store;
+    if (store->config.history_age_ms <= 0) {
+        return 0;
+    }
+    int64_t after = store->sweep_after;
+    struct jsi_query query;
+    jsi_query_open(&query, lane, JSI_SQL_SWEEP_WINDOW);
+    jsi_query_int(&query, after);
+    jsi_query_int(&query, SWEEP_WINDOW);
+    int result = jsi_query_row(&query);
+    int64_t count = result == 1 ? jsi_query_get_int(&query, 0) : 0;
+    int64_t last = result == 1 ? jsi_query_get_int(&query, 1) : 0;
+    jsi_query_close(&query);
+    if (result < 0) {
+        return result;
+    }
+    store->sweep_after = count < SWEEP_WINDOW ? 0 : last;
+    if (count == 0) {
+        return 0;
+    }
+    jsi_query_open(&query, lane, JSI_SQL_SWEEP);
+    jsi_query_int(&query, after);
+    jsi_query_int(&query, last);
+    jsi_query_int(&query, lane->now_ms - store->config.history_age_ms);
+    jsi_query_text(&query, store->config.name_space);
+    return jsi_query_run(&query);
+}
+
 static int collect(struct jsi_sqlite_lane *lane, struct findings *findings)
 {
     struct jsi_sqlite_store *store = lane->store;
@@ -221,7 +259,7 @@ static int collect(struct jsi_sqlite_lane *lane, struct findings *findings)
         result = list(lane, findings, JSI_SQL_TRIGGER_LIST, JOBSCHED_FOUND_TRIGGER,
                       JOBSCHED_BATCH_MAX - findings->count, &store->trigger_after);
     }
-    return result;
+    return result == 0 ? sweep(lane) : result;
 }
 
 /* Puts back what a visitor did not want to hear. */

@@ -90,6 +90,8 @@
     X(RUN_OPEN, "SELECT (SELECT count(*) FROM run INDEXED BY run_holder WHERE fence = ?1 AND "     \
                 "outcome = 1) + (SELECT count(*) FROM run INDEXED BY run_waiting WHERE "           \
                 "fence = ?1 AND outcome = 0)")                                                     \
+    X(RUN_WAITING, "SELECT count(*) FROM run INDEXED BY run_waiting WHERE fence = ?1 AND "         \
+                   "outcome = 0")                                                                  \
     X(PRUNE, "DELETE FROM run WHERE id IN (SELECT id FROM (SELECT * FROM run WHERE fence = ?1 "    \
              "ORDER BY seq LIMIT ?4) WHERE outcome >= 2 AND NOT (" JSI_SQL_RERUN(                  \
                  "") ") "                                                                          \
@@ -116,6 +118,14 @@
                     "FROM run r INDEXED BY run_waiting JOIN fence f ON f.id = r.fence WHERE "      \
                     "f.name_space = ?1 AND f.removed = 0 AND r.id > ?2 AND r.outcome = 0 "         \
                     "ORDER BY r.id LIMIT ?3")                                                      \
+    X(SWEEP_WINDOW, "SELECT count(*), max(id) FROM (SELECT id FROM run WHERE id > ?1 "             \
+                    "ORDER BY id LIMIT ?2)")                                                       \
+    X(SWEEP, "DELETE FROM run WHERE id > ?1 AND id <= ?2 AND outcome >= 2 AND "                    \
+             "finished_ms < ?3 AND NOT (" JSI_SQL_RERUN(                                           \
+                 "") ") "                                                                          \
+                     "AND EXISTS (SELECT 1 FROM fence f WHERE f.id = run.fence AND "               \
+                     "f.name_space = ?4) AND NOT EXISTS (SELECT 1 FROM untold u INDEXED BY "       \
+                     "untold_fence WHERE u.fence = run.fence AND u.token = run.token)")            \
     /* control and readers */                                                                      \
     X(CANCEL, "UPDATE run SET cancel = 1 WHERE fence = ?1 AND outcome = 1 AND cancel = 0")         \
     X(DROP_WAITING, "UPDATE run SET outcome = 4, finished_ms = ?2, note = 'the job was removed' "  \

@@ -88,6 +88,7 @@ struct jsi_sqlite_store {
     char *live_path;
     struct jsi_sqlite_lane lanes[JOBSCHED_LANE_COUNT];
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
+    int64_t sweep_after;                /* lane KEEP only: and where its sweep does */
 
     pthread_mutex_t lock; /* guards all below */
     struct jsi_sqlite_live live;
