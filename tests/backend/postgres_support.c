@@ -38,7 +38,7 @@ PGconn *postgres_connect(void)
         print_error("%s\n", PQerrorMessage(conn));
         fail();
     }
-    PQclear(PQexec(conn, "SET client_min_messages = error"));
+    PQclear(PQexec(conn, "SET client_min_messages = error; SET lock_timeout = 10000"));
     return conn;
 }
 
