@@ -3,11 +3,12 @@
 # ctest and ends with its summary. Needs no network when everything is installed already.
 #
 #   sh tests/run.sh [--quick] [--label REGEX] [--compiler gcc|clang] [--sanitize LIST]
-#                   [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
+#                   [--except REGEX] [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
 #
 #   --quick       leaves out the tests labelled "slow"
 #   --label       runs only the tests that have a label matching REGEX (labels are the folders
 #                 in tests/, and "slow")
+#   --except      leaves out the tests whose name matches REGEX
 #   --sanitize    builds with sanitizers, for example address,undefined or thread; the checks of
 #                 what is shipped are not part of such a build
 #   --launcher    runs each test program under a command, for example 'valgrind;--quiet'
@@ -21,6 +22,7 @@ build=$root/build-test
 compiler=gcc
 sanitize=
 label=
+except=
 launcher=
 quick=
 jobs=2
@@ -40,13 +42,14 @@ need_value()
 
 while [ $# -gt 0 ]; do
     case $1 in
-    --build-dir | --compiler | --sanitize | --label | --launcher | --jobs) need_value "$1" $# ;;
+    --build-dir | --compiler | --sanitize | --label | --except | --launcher | --jobs) need_value "$1" $# ;;
     esac
     case $1 in
     --build-dir) build=$2; shift ;;
     --compiler) compiler=$2; shift ;;
     --sanitize) sanitize=$2; shift ;;
     --label) label=$2; shift ;;
+    --except) except=$2; shift ;;
     --launcher) launcher=$2; shift ;;
     --jobs) jobs=$2; shift ;;
     --quick) quick=1 ;;
@@ -182,6 +185,9 @@ ninja -C "$build" -j "$jobs" >> "$log" 2>&1 < /dev/null || fail_with_log "the bu
 set -- --no-tests=error --output-on-failure --no-label-summary -j "$jobs"
 if [ -n "$label" ]; then
     set -- "$@" -L "$label"
+fi
+if [ -n "$except" ]; then
+    set -- "$@" -E "$except"
 fi
 if [ -n "$quick" ]; then
     set -- "$@" -LE '^slow$'
