@@ -69,7 +69,7 @@
                    "ON n.id = r.node WHERE r.fence = ?1 AND r.outcome = 1")                        \
     X(RUN_NEWEST, "SELECT id, outcome, last_ms FROM run WHERE fence = ?1 ORDER BY seq DESC "       \
                   "LIMIT 1")                                                                       \
-    X(RUN_EXTEND, "UPDATE run SET last_ms = ?2, count = count + ?4, finished_ms = ?3 "              \
+    X(RUN_EXTEND, "UPDATE run SET last_ms = ?2, count = count + ?4, finished_ms = ?3 "             \
                   "WHERE id = ?1")                                                                 \
     X(RUN_OVERLAP, "UPDATE run SET outcome = 8, finished_ms = ?2 WHERE id = ?1")                   \
     /* runs: their ends */                                                                         \
