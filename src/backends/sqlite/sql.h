@@ -9,7 +9,8 @@
 
 /* What a run must be to be run again. The indexes run_rerun and PRUNE rely on it. */
 #define JSI_SQL_RERUN(r)                                                                           \
-    r "outcome = 7 AND " r "recover = 1 AND " r "attempt <= " r "recover_limit AND " r "cancel = 0"
+    r "outcome = 7 AND " r "recover = 1 AND "                                                      \
+      "" r "attempt <= " r "recover_limit AND " r "cancel = 0"
 
 #define JSI_SQL_FOUND                                                                              \
     "r.id, r.fence, r.node, r.outcome, r.taken, r.cancel, r.note, r.progress_done, "               \
