@@ -295,6 +295,45 @@ static void test_urls(void **state)
     cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".meta"), 1);
 }
 
+/* G16: rows that are too old go, also those of a job that nobody claims any more; nothing goes that
+ * goes on or waits. */
+static void test_aged_rows_are_swept(void **state)
+{
+    enum { RUNS = 300 }; /* more than one sweep looks at */
+    struct cf_world *world = *state;
+    struct cf_settings brief = {.history_age_ms = 1};
+    struct cf_node *node = cf_open(world, "node"), *other = cf_open_with(world, "other", &brief);
+    struct cf_job job = cf_job(node, "job", RUNS + 1);
+    for (int64_t k = 1; k <= RUNS; k++) {
+        jobsched_claim skip = cf_range(&job, k, k, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+        cf_ask(node, &skip);
+        cf_answer(skip, GRANTED);
+    }
+    jobsched_claim run = cf_grant(node, &job, RUNS + 1);
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "waits", NULL));
+    cf_wait_until(node, cf_now(node) + 2);
+    struct cf_found found;
+    for (int i = 0; i < 3; i++) {
+        cf_equal(cf_reap(other, &found, 1), 1); /* the trigger */
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run"), 2);
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+}
+
+/* G16: triggers that nobody takes do not grow for ever. */
+static void test_waiting_triggers_are_bounded(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    (void)cf_job(node, "job", 0);
+    postgres_do("INSERT INTO \"%s\".run(fence, seq, kind, outcome, scheduled_ms, last_ms, request) "
+                "SELECT f.id, i, 2, 0, 1, 1, 'r' || i FROM \"%s\".fence f, "
+                "generate_series(1, 9999) i; UPDATE \"%s\".fence SET seq = 9999");
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "last", NULL));
+    cf_equal(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "more", NULL), JOBSCHED_EREFUSED);
+    postgres_expect_message("'job' has 10000 triggers");
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "last", NULL)); /* known: a repetition */
+}
+
 /* A note is what a job has written, which need not be text: it is made so. */
 static void test_notes_are_made_text(void **state)
 {
@@ -325,6 +364,8 @@ int main(int argc, char **argv)
         TEST(test_a_locked_table_is_not_waited_for),
         TEST(test_assert_token),
         TEST(test_urls),
+        TEST(test_aged_rows_are_swept),
+        TEST(test_waiting_triggers_are_bounded),
         TEST(test_notes_are_made_text),
     };
     postgres_directory = argc > 1 ? argv[1] : "/tmp";

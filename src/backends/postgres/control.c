@@ -19,7 +19,7 @@ static int check(const jobsched_command *command)
 }
 
 enum { REFUSED, CHANGED, TOKEN, RUNNING, SINCE, RUN_TOKEN, NODE, NOW };
-enum { REFUSED_UNKNOWN = 1, REFUSED_REMOVED = 2, REFUSED_PAUSED = 3 };
+enum { REFUSED_UNKNOWN = 1, REFUSED_REMOVED = 2, REFUSED_PAUSED = 3, REFUSED_FULL = 4 };
 
 static int refuse(int64_t why, const char *job)
 {
@@ -30,6 +30,9 @@ static int refuse(int64_t why, const char *job)
         return jobsched_fail(JOBSCHED_ENOTFOUND, 0, "job '%s' is removed", job);
     case REFUSED_PAUSED:
         return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused; resume it first", job);
+    case REFUSED_FULL:
+        return jobsched_fail(JOBSCHED_EREFUSED, 0, "job '%s' has %d triggers waiting already", job,
+                             JOBSCHED_WAITING_MAX);
     default:
         return 0;
     }

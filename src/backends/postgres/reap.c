@@ -19,6 +19,9 @@ static void add_params(struct jsi_pg_lane *lane)
     jsi_pg_param_int(lane, atomic_load(&store->chunk));
     jsi_pg_param_int(lane, store->rerun_after);
     jsi_pg_param_int(lane, store->trigger_after);
+    jsi_pg_param_int(lane, store->sweep_after);
+    int64_t age_ms = store->config.history_age_ms;
+    jsi_pg_param_int(lane, age_ms <= 0 ? INT64_MAX / 2 : age_ms);
 }
 
 /* Where the listing of one kind goes on: behind its last row, or at the start where the list
@@ -54,7 +57,8 @@ static int ask(struct jsi_pg_store *store, jobsched_call *call, PGresult **out_r
     }
     int64_t limit = atomic_load(&store->chunk);
     add_params(lane);
-    result = jsi_pg_query(lane, "SELECT * FROM @S@.reap($1, $2, $3, $4, $5, $6, $7, $8, $9)", 1);
+    result = jsi_pg_query(
+        lane, "SELECT * FROM @S@.reap($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", 1);
     if (result == 0) {
         int64_t mono_ms = jsi_pg_mono(store);
         jsi_pg_watch_begin(store);
@@ -64,6 +68,7 @@ static int ask(struct jsi_pg_store *store, jobsched_call *call, PGresult **out_r
                 jsi_pg_watch(store, jsi_pg_get(lane, i, NODE), jsi_pg_get(lane, i, BEAT), mono_ms);
             }
             call->now_ms = jsi_pg_int(lane, i, NOW);
+            store->sweep_after = jsi_pg_int(lane, i, ID); /* the last row's is meant */
         }
         jsi_pg_watch_end(store);
         int64_t left = limit - count_of(lane, JOBSCHED_FOUND_INTERRUPTED);

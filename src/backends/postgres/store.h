@@ -41,7 +41,8 @@ _Static_assert(JOBSCHED_OUTCOME_WAITING == 0 && JOBSCHED_OUTCOME_RUNNING == 1 &&
                    JOBSCHED_CLAIM_SKIP == 100 && JOBSCHED_HELD_SKIP == 0 &&
                    JOBSCHED_HELD_ALLOW == 2 && JOBSCHED_VERB_PAUSE == 1 &&
                    JOBSCHED_VERB_RESUME == 2 && JOBSCHED_VERB_TRIGGER == 3 &&
-                   JOBSCHED_VERB_CANCEL == 4 && JOBSCHED_VERB_REMOVE == 5,
+                   JOBSCHED_VERB_CANCEL == 4 && JOBSCHED_VERB_REMOVE == 5 &&
+                   JOBSCHED_WAITING_MAX == 10000,
                "the numbers in sql/ are those of the contract");
 _Static_assert(JOBSCHED_ANSWER_GRANTED == 1 && JOBSCHED_ANSWER_HELD == 2 &&
                    JOBSCHED_ANSWER_DONE == 3 && JOBSCHED_ANSWER_MOVED == 4 &&
@@ -98,6 +99,7 @@ struct jsi_pg_store {
     struct jsi_pg_lane lanes[JOBSCHED_LANE_COUNT];
     _Atomic int64_t chunk;              /* how many jobs one statement may lock */
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
+    int64_t sweep_after;                /* and its sweep */
 
     /* The keeper thread and lane KEEP, see node.c. */
     pthread_mutex_t keep_lock;

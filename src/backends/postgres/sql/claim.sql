@@ -265,18 +265,23 @@ BEGIN
             o_answer := 5;
             o_wait_ms := c_scheduled_ms - v_now;
             RETURN;
+        ELSIF f.paused THEN
+            IF c_kind = 100 THEN
+                PERFORM @S@.add_paused(f.id, f.mark_ms, c_skip_first_ms, c_scheduled_ms,
+                    c_skip_count, 0, v_now, a_history_count, a_history_age_ms);
+            ELSE
+                PERFORM @S@.add_paused(f.id, f.mark_ms, c_scheduled_ms, c_scheduled_ms, 1,
+                    c_kind, v_now, a_history_count, a_history_age_ms);
+            END IF;
+            o_answer := 6;
+            o_mark_ms := c_scheduled_ms;
+            RETURN;
         ELSIF c_kind = 100 THEN
             PERFORM @S@.add_skipped(f.id, c_skip_outcome, c_skip_first_ms, c_scheduled_ms,
                 c_skip_count, 0, v_now, a_history_count, a_history_age_ms);
             o_answer := 1;
             o_mark_ms := c_scheduled_ms;
             o_granted_ms := v_instant;
-            RETURN;
-        ELSIF f.paused THEN
-            PERFORM @S@.add_paused(f.id, f.seq, f.mark_ms, c_scheduled_ms, c_kind, v_now,
-                a_history_count, a_history_age_ms);
-                o_answer := 6;
-            o_mark_ms := c_scheduled_ms;
             RETURN;
         END IF;
     ELSIF c_kind = 3 THEN
@@ -412,22 +417,19 @@ BEGIN
 END
 $fn$;
 
--- The same for an occurrence of a paused job: extends a paused range that directly precedes it.
-CREATE FUNCTION @S@.add_paused(a_fence bigint, a_seq bigint, a_mark_ms bigint, a_at_ms bigint,
-    a_kind integer, a_now_ms bigint, a_history_count bigint, a_history_age_ms bigint)
-RETURNS void LANGUAGE plpgsql AS $fn$
-DECLARE
-    v_seq bigint;
+-- The same for a paused job: extends a paused range that directly precedes it.
+CREATE FUNCTION @S@.add_paused(a_fence bigint, a_mark_ms bigint, a_first_ms bigint,
+    a_last_ms bigint, a_count bigint, a_kind integer, a_now_ms bigint, a_history_count bigint,
+    a_history_age_ms bigint) RETURNS void LANGUAGE plpgsql AS $fn$
 BEGIN
-    UPDATE @S@.run SET last_ms = a_at_ms, count = count + 1, finished_ms = a_now_ms
+    UPDATE @S@.run SET last_ms = a_last_ms, count = count + a_count, finished_ms = a_now_ms
         WHERE fence = a_fence AND outcome = 9 AND last_ms = a_mark_ms AND seq =
-            (SELECT max(seq) FROM @S@.run WHERE fence = a_fence)
-        RETURNING seq INTO v_seq;
-    IF v_seq IS NULL THEN
-        PERFORM @S@.add_skipped(a_fence, 9, a_at_ms, a_at_ms, 1, a_kind, a_now_ms,
-            a_history_count, a_history_age_ms);
+            (SELECT max(seq) FROM @S@.run WHERE fence = a_fence);
+    IF FOUND THEN
+        UPDATE @S@.fence SET mark_ms = a_last_ms WHERE id = a_fence;
     ELSE
-        UPDATE @S@.fence SET mark_ms = a_at_ms WHERE id = a_fence;
+        PERFORM @S@.add_skipped(a_fence, 9, a_first_ms, a_last_ms, a_count, a_kind, a_now_ms,
+            a_history_count, a_history_age_ms);
     END IF;
 END
 $fn$;

@@ -1,7 +1,7 @@
 -- control.sql: the operator's verbs, and the check inside an application's transaction. A verb acts
 -- in the same place as the claim, so that once PAUSE has answered no later claim is granted (G6).
 
--- o_refused: 0, or 1 no such job, 2 removed, 3 paused (a trigger).
+-- o_refused: 0, or 1 no such job, 2 removed, 3 paused, 4 too many waiting (triggers).
 CREATE FUNCTION @S@.control(a_version integer, a_ns text, a_verb integer, a_job text,
     a_request text, a_watched uuid[], a_beats bigint[], a_stood_ms bigint[],
     OUT o_refused integer, OUT o_changed boolean, OUT o_token bigint, OUT o_running boolean,
@@ -47,6 +47,9 @@ BEGIN
             RETURN; -- an earlier try of this call has added it
         ELSIF f.paused THEN
             o_refused := 3;
+            RETURN;
+        ELSIF (SELECT count(*) FROM @S@.run w WHERE w.fence = f.id AND w.outcome = 0) >= 10000 THEN
+            o_refused := 4;
             RETURN;
         END IF;
         UPDATE @S@.fence SET seq = seq + 1 WHERE id = f.id;

@@ -1,6 +1,7 @@
 -- reap.sql: ends the runs of dead owners, forgets dead nodes, and tells what waits.
 -- What is told as newly interrupted leaves its list in the same transaction, so that nobody else
--- is told. o_found: 0 a node and its heartbeat (the last row: no node), else enum jobsched_found.
+-- is told. o_found: 0 a node and its heartbeat, else enum jobsched_found. The last row has 0 and no
+-- node; its id says where the sweep goes on.
 
 -- Interrupts the runs of one owner, as far as their jobs' locks are free. Returns how many.
 CREATE FUNCTION @S@.bury_runs(a_ns text, a_node uuid, a_lease_ms bigint, a_limit bigint)
@@ -53,9 +54,34 @@ BEGIN
 END
 $fn$;
 
+-- Drops rows of the ledger that are too old, whosever job they are of: looks at the 256 rows that
+-- come after one, by age of their making. Returns where to go on: at the start again once the rows
+-- are all ended and young.
+CREATE FUNCTION @S@.sweep(a_ns text, a_after bigint, a_before_ms bigint) RETURNS bigint
+LANGUAGE plpgsql AS $fn$
+DECLARE
+    v_last bigint;
+    v_young boolean;
+BEGIN
+    SELECT max(w.id), bool_and(w.finished_ms >= a_before_ms) INTO v_last, v_young FROM (
+        SELECT r.id, coalesce(r.finished_ms, 0) AS finished_ms FROM @S@.run r
+            WHERE r.id > a_after ORDER BY r.id LIMIT 256) w;
+    DELETE FROM @S@.run d USING (
+        SELECT w.fence, w.seq FROM @S@.run w JOIN @S@.fence f ON f.id = w.fence
+        WHERE w.id > a_after AND w.id <= v_last AND f.name_space = a_ns AND w.outcome >= 2
+        AND w.finished_ms < a_before_ms
+        AND NOT (w.outcome = 7 AND w.recover = 1 AND w.attempt <= w.recover_limit
+            AND NOT w.cancel)
+        AND NOT EXISTS(SELECT 1 FROM @S@.untold u WHERE u.fence = w.fence AND u.token = w.token)
+        FOR UPDATE OF w SKIP LOCKED) g
+    WHERE d.fence = g.fence AND d.seq = g.seq;
+    RETURN CASE WHEN v_last IS NULL OR v_young THEN 0 ELSE v_last END;
+END
+$fn$;
+
 CREATE FUNCTION @S@.reap(a_version integer, a_ns text, a_node uuid, a_watched uuid[],
     a_beats bigint[], a_stood_ms bigint[], a_limit bigint, a_rerun_after bigint,
-    a_trigger_after bigint)
+    a_trigger_after bigint, a_sweep_after bigint, a_age_ms bigint)
 RETURNS TABLE(o_found integer, o_id bigint, o_job text, o_node text, o_request text,
     o_scheduled_ms bigint, o_token bigint, o_attempt integer, o_beat bigint, o_now bigint)
 LANGUAGE plpgsql AS $fn$
@@ -108,6 +134,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     o_found := 0;
+    o_id := @S@.sweep(a_ns, a_sweep_after, o_now - a_age_ms);
     RETURN NEXT;
 END
 $fn$;
