@@ -369,8 +369,10 @@ static int64_t shutdown_grace_ms(int64_t drain_ms)
 
 int main(int argc, char **argv)
 {
-    static crond self; /* runs that were left behind may use it to the very end */
-    char host[128] = "", name[160];
+    /* Runs that were left behind may use these to the very end. */
+    static crond self;
+    static char name[160];
+    char host[128] = "";
     crond_options options;
     int leave, signals;
 

@@ -186,6 +186,9 @@ int reader_split(reader *state, const reader_line *line, size_t at, split_line *
     size_t words = find_words(line, at, ends, 6);
     size_t fields;
 
+    if (words == 0) {
+        return -1; /* never: a line of blanks does not come here */
+    }
     if (line->text[at] == '@') {
         fields = 1;
         words = macro_words(line, at, ends, words);

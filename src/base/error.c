@@ -21,7 +21,7 @@ static void record(int code, int system_errno, const char *field, int64_t positi
     last_error.system_errno = system_errno;
     last_error.position = position;
     last_error.field = field;
-    memcpy(last_error.message, message, sizeof message);
+    memcpy(last_error.message, message, strlen(message) + 1); /* no stale bytes for who copies it */
 }
 
 int jobsched_fail(int code, int system_errno, const char *format, ...)

@@ -122,7 +122,7 @@ static int parse_step(const struct jsi_element_reader *reader, size_t slash, boo
         static const char *const units[] = {"seconds", "minutes", "hours", "days"};
         char hint[96] = "";
         if (hint_every && rule->unit != 0 && width <= 9) {
-            const char *unit = rule->field == JSI_WEEKDAY ? units[3] : units[rule->field];
+            const char *unit = units[rule->field < 3 ? rule->field : 3];
             (void)snprintf(hint, sizeof hint, "for every %d %s use \"@every %d%c\"", step, unit,
                            step, rule->unit);
         }

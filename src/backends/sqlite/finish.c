@@ -128,7 +128,7 @@ static int renew_one(struct jsi_sqlite_lane *lane, jobsched_lease *item)
     if (result < 0) {
         return result;
     }
-    if (result == 0 || found.node != lane->node) {
+    if (result != 1 || found.node != lane->node) {
         item->answer = JOBSCHED_LEASE_GONE;
         return 0;
     }
