@@ -84,6 +84,7 @@ static void test_flushall_and_a_newcomer(void **state)
     (void)redis_ask("FLUSHALL");
     struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
     jobsched_announcement item = cf_announce(newcomer, "job", "every 1 ms", 0);
+    cf_wait_until(newcomer, item.mark_ms + 2);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_GONE);
     struct cf_job again = {"job", item.generation, item.mark_ms};
     cf_wait_until(node, item.mark_ms + 2);

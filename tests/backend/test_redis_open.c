@@ -9,9 +9,10 @@
 
 /* What docs/backends.md says that a user needs. */
 #define RIGHTS                                                                                     \
-    "+info +evalsha +script|load +time +hget +hmget +hset +hdel +hgetall +hexists +hincrby +get "  \
+    "+info +evalsha +script|load +time +hget +hmget +hset +hdel +hgetall +hexists +hlen +hincrby " \
+    "+get "                                                                                        \
     "+set +del +exists +pexpire +sadd +srem +smembers +zadd +zrem +zcard +zrange +zrangebyscore "  \
-    "+zrevrange +zrevrangebyscore +zremrangebyrank +rpush +lpop"
+    "+zrevrange +zrevrangebyscore +zremrangebyrank +zcount +zpopmin +sscan"
 
 /* G8: a URL that is not understood is refused by name, and its password is not repeated. */
 static void test_open_bad_url_never_shows_the_password(void **state)

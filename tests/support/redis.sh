@@ -44,9 +44,10 @@ await()
     done
 }
 
+# A dead server may stay a zombie until whoever is process 1 looks.
 is_gone()
 {
-    ! kill -0 "$pid" 2> /dev/null
+    ! kill -0 "$pid" 2> /dev/null || grep -q '^State:.Z' "/proc/$pid/status" 2> /dev/null
 }
 
 end_by()

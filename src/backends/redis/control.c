@@ -4,7 +4,7 @@
 #include "store.h"
 
 enum { REFUSAL = 2, CHANGED, TOKEN, RUNNING, SINCE, RUN_TOKEN, NODE };
-enum { NOT_KNOWN = 1, REMOVED = 2, PAUSED = 3 };
+enum { NOT_KNOWN = 1, REMOVED = 2, PAUSED = 3, TOO_MANY = 4 };
 
 struct command {
     const jobsched_command *command;
@@ -37,6 +37,10 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
         return jobsched_fail(JOBSCHED_ENOTFOUND, 0, "job '%s' is removed", name);
     case PAUSED:
         return jobsched_fail(JOBSCHED_ESTATE, 0, "job '%s' is paused; resume it first", name);
+    case TOO_MANY:
+        return jobsched_fail(JOBSCHED_EREFUSED, 0,
+                             "job '%s' has %d triggers waiting already, which is the most", name,
+                             JOBSCHED_WAITING_MAX);
     default:
         break;
     }

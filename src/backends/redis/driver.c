@@ -34,6 +34,7 @@ static struct jsi_redis_store *make(const jobsched_backend_config *config)
     store->config = *config;
     memcpy(store->rerun_after, "0", 2);
     memcpy(store->trigger_after, "0", 2);
+    memcpy(store->sweep_after, "0", 2);
     (void)pthread_mutex_init(&store->lock, NULL); /* cannot fail with default attributes */
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
         struct jsi_redis_lane *lane = &store->lanes[i];

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FOUND, JOB, NODE, REQUEST, SCHEDULED, TOKEN, ATTEMPT, PACKED };
+enum { FOUND, JOB, NODE, REQUEST, SCHEDULED, TOKEN, ATTEMPT, PACKED, ROW };
 
 struct reaping {
     int (*visit)(const jobsched_finding *finding, void *visit_data);
@@ -25,6 +25,7 @@ static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, si
     jsi_redis_add_int(lane, JOBSCHED_BATCH_MAX);
     jsi_redis_add(lane, lane->store->rerun_after);
     jsi_redis_add(lane, lane->store->trigger_after);
+    jsi_redis_add(lane, lane->store->sweep_after);
 }
 
 /* Returns how many were told. */
@@ -52,7 +53,7 @@ static int put_back(struct jsi_redis_lane *lane, const redisReply *found, size_t
     size_t count = 0;
     jsi_redis_text_clear(&lane->out);
     jsi_redis_begin(lane);
-    jsi_redis_add(lane, "RPUSH");
+    jsi_redis_add(lane, "ZADD");
     /* "{jobsched:NAMESPACE}:meta" without its last word. */
     char key[JOBSCHED_NAME_BYTES * 3 + 64];
     size_t length = strlen(lane->store->meta_key) - strlen("meta");
@@ -63,8 +64,10 @@ static int put_back(struct jsi_redis_lane *lane, const redisReply *found, size_t
     memcpy(key + length, "untold", sizeof "untold");
     jsi_redis_add(lane, key);
     for (size_t i = first; i < jsi_redis_count(found); i++) {
-        const redisReply *packed = jsi_redis_at(jsi_redis_at(found, i), PACKED);
+        const redisReply *finding = jsi_redis_at(found, i);
+        const redisReply *packed = jsi_redis_at(finding, PACKED);
         if (packed != NULL && packed->type == REDIS_REPLY_STRING) {
+            jsi_redis_add(lane, jsi_redis_text(finding, ROW));
             jsi_redis_add_bytes(lane, packed->str, (size_t)packed->len);
             count++;
         }
@@ -94,6 +97,7 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
     jsi_redis_take_sights(store, jsi_redis_at(reply, 3));
     jsi_redis_copy(reply, 4, store->rerun_after, sizeof store->rerun_after);
     jsi_redis_copy(reply, 5, store->trigger_after, sizeof store->trigger_after);
+    jsi_redis_copy(reply, 6, store->sweep_after, sizeof store->sweep_after);
     const redisReply *found = jsi_redis_at(reply, 2);
     size_t told = tell(job->data, found);
     return told < jsi_redis_count(found) ? put_back(lane, found, told) : 0;

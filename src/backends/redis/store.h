@@ -55,7 +55,7 @@ _Static_assert(JOBSCHED_ANSWER_GRANTED == 1 && JOBSCHED_ANSWER_HELD == 2 &&
                    JOBSCHED_ANSWER_BUSY == 11 && JOBSCHED_LEASE_KEPT == 1 &&
                    JOBSCHED_LEASE_GONE == 2 && JOBSCHED_LEASE_CANCEL == 3 &&
                    JOBSCHED_FOUND_INTERRUPTED == 1 && JOBSCHED_FOUND_RERUN == 2 &&
-                   JOBSCHED_FOUND_TRIGGER == 3,
+                   JOBSCHED_FOUND_TRIGGER == 3 && JOBSCHED_WAITING_MAX == 10000,
                "the answers in lua/ are those of the contract");
 
 /* The names are those of the files in lua/. */
@@ -125,7 +125,8 @@ struct jsi_redis_store {
     int loaded; /* sha is filled; set while opening */
     struct jsi_redis_lane lanes[JOBSCHED_LANE_COUNT];
     uint64_t claim_number;                   /* lane CLAIM only */
-    char rerun_after[24], trigger_after[24]; /* lane KEEP only: where the listing goes on */
+    char rerun_after[24], trigger_after[24]; /* lane KEEP only: where listings go on */
+    char sweep_after[24];                    /* the same, of the sweep of aged rows */
 
     pthread_mutex_t lock;            /* guards all below */
     uint64_t nonce;                  /* the last one that was given out */

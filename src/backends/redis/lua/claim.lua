@@ -9,6 +9,15 @@ local name, grants_max, number = ARGV[at], tonumber(ARGV[at + 1]), ARGV[at + 2]
 local granted = own[3] == number and tonumber(own[4]) or 0
 local beaten = false
 
+-- A grant is a heartbeat, also when it is repeated: the engine counts the lease from when it asked
+-- last.
+local function beat_once()
+    if not beaten then
+        beat()
+        beaten = true
+    end
+end
+
 local function answer(f, what, wait)
     return {what, f.mark, f.last_end, 0, 0, 0, wait or 0}
 end
@@ -41,15 +50,19 @@ local function skip(f, c, outcome, first, count, note)
     move_mark(f, c, r.id)
 end
 
+-- An occurrence, or a range of them, of a paused job: extends a paused range that directly
+-- precedes it.
 local function skip_paused(f, c)
+    local ranged = c.kind == SKIP
+    local first, count = ranged and c.first or c.sched, ranged and c.count or 1
     local z = P .. 'z:' .. c.job
     local packed = f.newest > 0 and call('ZRANGEBYSCORE', z, f.newest, f.newest)[1]
     local r = packed and read_row(packed)
     if not r or r.outcome ~= 9 or r.last ~= f.mark then
-        skip(f, c, 9, c.sched, 1)
+        skip(f, c, 9, first, count)
         return
     end
-    r.last, r.count, r.finished = c.sched, r.count + 1, now
+    r.last, r.count, r.finished = c.sched, r.count + count, now
     call('ZREM', z, packed)
     call('ZADD', z, r.id, pack_row(r))
     move_mark(f, c, r.id)
@@ -76,13 +89,13 @@ local function rule_schedule(f, c, rows)
     if c.sched > now then
         return answer(f, EARLY, c.sched - now)
     end
-    if c.kind == SKIP then
-        skip(f, c, c.skip_outcome, c.first, c.count)
-        return {GRANTED, f.mark, f.last_end, 0, 0, c.sched, 0}
-    end
     if f.paused then
         skip_paused(f, c)
         return answer(f, PAUSED)
+    end
+    if c.kind == SKIP then
+        skip(f, c, c.skip_outcome, c.first, c.count)
+        return {GRANTED, f.mark, f.last_end, 0, 0, c.sched, 0}
     end
     if c.sched <= floor and c.recover ~= 1 then
         skip(f, c, 10, c.sched, 1, 'unknown: the store lost what it knew of this occurrence')
@@ -97,7 +110,7 @@ local function skip_overlap(f, c, row)
     end
     local id = str(row.id)
     row.outcome, row.finished = 8, now
-    call('HDEL', P .. 'o:' .. c.job, id)
+    call('HDEL', P .. 'w:' .. c.job, id)
     call('ZREM', P .. 'wait', id .. ':' .. c.job)
     file_row(c.job, row)
 end
@@ -113,14 +126,14 @@ local function grant(f, c, row)
         -- A lock that no run of ours explains. It is honoured while it lives.
         return answer_held(f, c, {token = 0, started = 0, name = '', node = ''})
     end
-    if not beaten then
-        beat()
-        beaten = true
-    end
+    beat_once()
     local r = row or new_row(c.kind, 1, c.sched, c.sched)
     local id = str(r.id)
-    if row then
-        call('ZREM', P .. (row.outcome == 0 and 'wait' or 'rerun'), id .. ':' .. c.job)
+    if row and row.outcome == 0 then
+        call('HDEL', P .. 'w:' .. c.job, id)
+        call('ZREM', P .. 'wait', id .. ':' .. c.job)
+    elseif row then
+        call('ZREM', P .. 'rerun', id .. ':' .. c.job)
     end
     r.kind, r.outcome, r.token, r.attempt = c.kind, 1, token, r.attempt + 1
     r.node, r.name, r.started, r.finished = node, name, now, -1
@@ -172,17 +185,19 @@ local function decide(c)
     local row, mine
     if c.kind == TRIGGER then
         local id = call('HGET', P .. 'q:' .. c.job, c.request)
-        row = id and rows[id]
-        if row and row.outcome == 1 and row.kind == TRIGGER and row.node == node then
-            mine = row
-        elseif row and row.outcome ~= 0 then
-            row = nil
+        local packed = id and call('HGET', P .. 'w:' .. c.job, id)
+        row = packed and read_row(packed) or nil
+        local run = id and rows[id]
+        if run and run.outcome == 1 and run.kind == TRIGGER and run.node == node then
+            mine = run
         end
     else
         mine = find_mine(f, c, rows)
     end
     if mine then
         granted = granted + 1
+        beat_once()
+        renew_lock(c.job, mine)
         return answer_granted(f, mine)
     end
     if f.removed then

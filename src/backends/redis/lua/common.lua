@@ -7,14 +7,15 @@
 --   f:JOB     fence: m mark, t token, g generation, p paused, x removed, e last end, s newest row,
 --             v version and d text of the definition
 --   l:JOB     lock: "NODE:TOKEN", expires with the lease
---   o:JOB     hash of open rows (running, waiting, to be rerun) by id
+--   o:JOB     hash of open rows (running, or to be rerun) by id
+--   w:JOB     hash of waiting rows by id; apart, because there may be thousands
 --   z:JOB     sorted set of the other rows: the ledger, bounded
 --   q:JOB     hash: request of a trigger -> id of its row; goes with the row
 --   nodes     set of node ids
 --   n:NODE    node: b beat, at, l lease, nm name, c0 to c2 the nonces of its connections, ...
 --   h:NODE    hash: id of a run that it holds -> job
 --   wait, rerun   sorted sets of "ID:JOB": what reap lists
---   untold    list of interrupted runs that nobody was told of yet
+--   untold    sorted set, by id, of interrupted runs that nobody was told of yet
 --
 -- Numbers are doubles here: tokens, marks and ids stay below 2^53, and what may not (versions,
 -- progress) is kept as text. Never put them into text with "..": that has 14 digits.
@@ -95,8 +96,8 @@ local function fence(job)
         removed = f[5] == '1', last_end = tonumber(f[6] or -1), newest = tonumber(f[7])}
 end
 
-local function open_rows(job)
-    local flat = call('HGETALL', P .. 'o:' .. job)
+local function rows_in(key)
+    local flat = call('HGETALL', key)
     local rows = {}
     for i = 1, #flat, 2 do
         rows[flat[i]] = read_row(flat[i + 1])
@@ -104,14 +105,27 @@ local function open_rows(job)
     return rows
 end
 
+local function open_rows(job)
+    return rows_in(P .. 'o:' .. job)
+end
+
 -- ---- the ledger and its bounds ----
 
 local function prune(job, rows)
     local z = P .. 'z:' .. job
     local beyond, drop = rows - keep, 0
+    -- The first alone says mostly that there is nothing to do.
+    local oldest = call('ZRANGE', z, 0, 0)
+    local function stays(i, r)
+        return (i > beyond and r.finished >= now - age) or
+            (r.taken == 1 and call('ZCOUNT', P .. 'untold', r.id, r.id) > 0)
+    end
+    if not oldest[1] or stays(1, read_row(oldest[1])) then
+        return
+    end
     for i, packed in ipairs(call('ZRANGE', z, 0, 63)) do
         local r = read_row(packed)
-        if i > beyond and r.finished >= now - age then
+        if stays(i, r) then
             break
         end
         drop = i
@@ -150,6 +164,17 @@ local function release(job, r)
     end
 end
 
+-- The lock vanishes when the server's clock steps forward: then it is taken again, because the
+-- run is still ours.
+local function renew_lock(job, r)
+    local lock, value = P .. 'l:' .. job, owner_of(r)
+    if call('GET', lock) == value then
+        call('PEXPIRE', lock, r.lease)
+    else
+        call('SET', lock, value, 'NX', 'PX', r.lease)
+    end
+end
+
 -- A run has ended in r.outcome.
 local function end_run(job, r)
     local id = str(r.id)
@@ -171,11 +196,12 @@ local function interrupt(job, r, note)
     r.outcome = 7
     r.taken = 1
     r.note = note or r.note
-    end_run(job, r)
-    local told = cmsgpack.pack({job, r.name, r.sched, r.token, r.attempt})
-    if call('RPUSH', P .. 'untold', told) > UNTOLD_MAX then
-        call('LPOP', P .. 'untold')
+    local packed = cmsgpack.pack({job, r.name, r.sched, r.token, r.attempt})
+    call('ZADD', P .. 'untold', r.id, packed)
+    if call('ZCARD', P .. 'untold') > UNTOLD_MAX then
+        call('ZPOPMIN', P .. 'untold')
     end
+    end_run(job, r)
 end
 
 -- ---- who is alive ----

@@ -1,9 +1,10 @@
 -- control.lua: the operator's verbs. ARGV: verb, job, request.
 -- The reply has 0, changed, token, running, since, run token, node of the newest run; or why not:
--- 1 not known, 2 removed, 3 paused.
+-- 1 not known, 2 removed, 3 paused, 4 too many wait.
+local WAITING_MAX = 10000
 local PAUSE, RESUME, TRIGGER, CANCEL, REMOVE = 1, 2, 3, 4, 5
 local verb, job, request = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
-local key, open = P .. 'f:' .. job, P .. 'o:' .. job
+local key, open, waiting = P .. 'f:' .. job, P .. 'o:' .. job, P .. 'w:' .. job
 local f = fence(job)
 if not f then
     return {now, newest, 1}
@@ -27,7 +28,7 @@ local function add_waiting()
     local row = new_row(2, 0, now, now)
     local id = str(row.id)
     row.request = request
-    call('HSET', open, id, pack_row(row))
+    call('HSET', waiting, id, pack_row(row))
     call('HSET', P .. 'q:' .. job, request, id)
     call('ZADD', P .. 'wait', row.id, id .. ':' .. job)
     call('HSET', key, 's', id)
@@ -49,18 +50,19 @@ local function remove_job()
     changed = 1
     call('HSET', key, 'x', 1)
     for id, row in pairs(rows) do
-        local waits, again = row.outcome == 0, row.outcome == 7
-        if waits then
-            row.outcome, row.finished, row.note = 4, now, 'the job was removed'
-        elseif again then
+        if row.outcome == 7 then
             row.recover = 0
-        end
-        if waits or again then
             call('HDEL', open, id)
-            call('ZREM', P .. (waits and 'wait' or 'rerun'), id .. ':' .. job)
+            call('ZREM', P .. 'rerun', id .. ':' .. job)
             file_row(job, row)
         end
     end
+    for id, row in pairs(rows_in(waiting)) do
+        row.outcome, row.finished, row.note = 4, now, 'the job was removed'
+        call('ZREM', P .. 'wait', id .. ':' .. job)
+        file_row(job, row)
+    end
+    call('DEL', waiting)
 end
 
 if verb == PAUSE then
@@ -71,6 +73,9 @@ elseif verb == TRIGGER then
     if call('HEXISTS', P .. 'q:' .. job, request) == 0 then
         if f.paused then
             return {now, newest, 3}
+        end
+        if call('HLEN', waiting) >= WAITING_MAX then
+            return {now, newest, 4}
         end
         add_waiting()
     end

@@ -1,6 +1,7 @@
 -- reap.lua: ends the runs of dead owners, forgets dead nodes, and tells what waits. ARGV: how many
--- findings at most, where the listing of reruns and of triggers goes on.
+-- findings at most, where the listing of reruns and of triggers and the sweep of jobs go on.
 local most, rerun_after, trigger_after = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
+local sweep_after = ARGV[at + 3]
 local left = most
 local seen = sights()
 
@@ -33,18 +34,15 @@ for i = 1, #seen, 3 do
 end
 
 local found = {}
-while #found < most do
-    local packed = call('LPOP', P .. 'untold')
-    if not packed then
-        break
-    end
-    local a = cmsgpack.unpack(packed)
-    found[#found + 1] = {1, a[1], a[2], '', a[3], a[4], a[5], packed}
+local untold = call('ZPOPMIN', P .. 'untold', most) -- member and score in turn
+for i = 1, #untold, 2 do
+    local a = cmsgpack.unpack(untold[i])
+    found[#found + 1] = {1, a[1], a[2], '', a[3], a[4], a[5], untold[i], untold[i + 1]}
 end
 
 -- Lists after a row, and returns where to go on; '0' where the list has ended. So a thousand that
 -- nobody takes do not hide the ones behind them for ever.
-local function list(key, what, after, limit)
+local function list(key, where, what, after, limit)
     local last, count = after, 0
     if limit <= 0 then
         return after
@@ -52,7 +50,7 @@ local function list(key, what, after, limit)
     local members = call('ZRANGEBYSCORE', P .. key, '(' .. after, '+inf', 'LIMIT', 0, limit)
     for _, member in ipairs(members) do
         local id, job = string.match(member, '^(%d+):(.*)$')
-        local packed = call('HGET', P .. 'o:' .. job, id)
+        local packed = call('HGET', P .. where .. job, id)
         last, count = id, count + 1
         if not packed then
             call('ZREM', P .. key, member)
@@ -65,6 +63,13 @@ local function list(key, what, after, limit)
 end
 
 -- Half of the rest each, so that neither can crowd out the other.
-rerun_after = list('rerun', 2, rerun_after, math.floor((most - #found + 1) / 2))
-trigger_after = list('wait', 3, trigger_after, most - #found)
-return {now, newest, found, seen, rerun_after, trigger_after}
+rerun_after = list('rerun', 'o:', 2, rerun_after, math.floor((most - #found + 1) / 2))
+trigger_after = list('wait', 'w:', 3, trigger_after, most - #found)
+
+-- Rows of jobs that do nothing any more grow old as well: some jobs are looked at each time.
+local SWEEP_JOBS = 64
+local page = call('SSCAN', P .. 'jobs', sweep_after, 'COUNT', SWEEP_JOBS)
+for i = 1, math.min(#page[2], 4 * SWEEP_JOBS) do
+    prune(page[2][i], 0)
+end
+return {now, newest, found, seen, rerun_after, trigger_after, page[1]}

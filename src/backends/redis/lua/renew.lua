@@ -2,17 +2,6 @@
 -- in the first part of a call, then items: job, token, note, done, total.
 local KEPT, GONE, CANCEL = 1, 2, 3
 
--- The lock vanishes when the server's clock steps forward: then it is taken again, because the
--- run is still ours.
-local function renew_lock(job, r)
-    local lock, value = P .. 'l:' .. job, owner_of(r)
-    if call('GET', lock) == value then
-        call('PEXPIRE', lock, r.lease)
-    else
-        call('SET', lock, value, 'NX', 'PX', r.lease)
-    end
-end
-
 local function renew_one(i)
     local job, token = ARGV[i], ARGV[i + 1]
     for id, r in pairs(open_rows(job)) do

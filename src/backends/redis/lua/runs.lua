@@ -32,8 +32,10 @@ for _, job in ipairs(jobs) do
         'LIMIT', 0, most)) do
         add(job, read_row(packed))
     end
-    for _, r in pairs(open_rows(job)) do
-        add(job, r)
+    for _, where in ipairs({'o:', 'w:'}) do
+        for _, r in pairs(rows_in(P .. where .. job)) do
+            add(job, r)
+        end
     end
     if #page >= 2 * most then
         cut()
