@@ -84,8 +84,6 @@ foreach(program elected-crond jobschedctl)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH "${jobsched_program_rpath}")
     install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
-  endif()
-  if(EXISTS ${PROJECT_SOURCE_DIR}/docs/${program}.1)
     install(FILES ${PROJECT_SOURCE_DIR}/docs/${program}.1
       DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
   endif()
