@@ -147,7 +147,8 @@ static void test_forked_child_is_refused(void **state)
     assert_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_equal(WEXITSTATUS(status), 0);
-    /* The parent is not disturbed, nor is a child that opens its own. */
+    /* The parent is not disturbed, nor is a child that opens its own; the latter is true of
+     * single: only. */
     gate_open(&guest.gate);
     assert_equal(jobsched_drain(s, LIVE_BOUND_MS), 0);
     assert_equal(jobsched_close(s), 0);
