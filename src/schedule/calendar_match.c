@@ -1,7 +1,38 @@
 /* calendar_match.c: whether a calendar includes a time. Allocates nothing; no locks. */
 #include "schedule/calendar.h"
 
-static bool rule_matches(const struct jsi_calendar_rule *rule, int64_t days, int64_t second)
+#define ALL_HOURS   UINT32_C(0xffffff)
+#define ALL_MINUTES ((UINT64_C(1) << 60) - 1)
+
+static bool cron_has_day(const struct jsi_cron *cron, int64_t days)
+{
+    if (days < JSI_LOCAL_MIN / JSI_DAY_S || days > JSI_LOCAL_MAX / JSI_DAY_S) {
+        return false;
+    }
+    struct jsi_date date = jsi_civil_date(days);
+    uint32_t mask = jsi_cron_month_mask(cron, jsi_civil_weekday(days - date.day + 1),
+                                        jsi_civil_month_days(date.year, date.month));
+    return jsi_cron_has_year(cron, date.year) && ((cron->months >> date.month) & 1) != 0 &&
+           ((mask >> date.day) & 1) != 0;
+}
+
+/* Looks at the one day only: a search for the next match would walk months for each rule.
+ * Seconds do not matter, since a rule holds while any second of the minute matches. Where the
+ * answer is not that of the whole day, *whole_day becomes false. */
+static bool cron_matches(const struct jsi_cron *cron, int64_t days, int64_t second, bool *whole_day)
+{
+    if (!cron_has_day(cron, days)) {
+        return false;
+    }
+    if (cron->hours != ALL_HOURS || cron->minutes != ALL_MINUTES) {
+        *whole_day = false;
+    }
+    return ((cron->hours >> (second / 3600)) & 1) != 0 &&
+           ((cron->minutes >> (second / 60 % 60)) & 1) != 0;
+}
+
+static bool rule_matches(const struct jsi_calendar_rule *rule, int64_t days, int64_t second,
+                         bool *whole_day)
 {
     switch (rule->kind) {
     case JSI_RULE_ALL:
@@ -18,6 +49,7 @@ static bool rule_matches(const struct jsi_calendar_rule *rule, int64_t days, int
     case JSI_RULE_WEEKDAYS:
         return ((rule->first >> jsi_civil_weekday(days)) & 1) != 0;
     case JSI_RULE_TIMES: {
+        *whole_day = false;
         bool wraps = rule->last < rule->first; /* "22:00..06:00" */
         return wraps ? second >= rule->first || second < rule->last
                      : second >= rule->first && second < rule->last;
@@ -25,9 +57,7 @@ static bool rule_matches(const struct jsi_calendar_rule *rule, int64_t days, int
     case JSI_RULE_CRON:
         break;
     }
-    /* Excluded while any second of the minute matches. */
-    int64_t minute = days * JSI_DAY_S + second - second % 60;
-    return jsi_cron_local_next(&rule->cron, minute) < minute + 60;
+    return cron_matches(&rule->cron, days, second, whole_day);
 }
 
 bool jsi_calendar_includes_local(const struct jobsched_calendar *calendar, int64_t local,
@@ -40,10 +70,7 @@ bool jsi_calendar_includes_local(const struct jobsched_calendar *calendar, int64
     /* Later rules win, so the last one that matches decides. */
     for (size_t i = calendar->count; i-- > 0;) {
         const struct jsi_calendar_rule *rule = &calendar->rules[i];
-        if (rule->kind == JSI_RULE_TIMES || rule->kind == JSI_RULE_CRON) {
-            whole_day = false;
-        }
-        if (rule_matches(rule, days, second)) {
+        if (rule_matches(rule, days, second, &whole_day)) {
             included = rule->include;
             break;
         }

@@ -335,6 +335,38 @@ static void test_no_search_is_long(void **state)
     }
 }
 
+/* A rule of whole days is searched by days: half a year of excluded minutes is no reason to
+ * call a schedule dead (G12). */
+static void test_a_cron_rule_of_whole_days_hides_nothing_behind_it(void **state)
+{
+    (void)state;
+    const int64_t from = INT64_C(1704067200000);  /* 2024-01-01 */
+    const int64_t first = INT64_C(1719792000000); /* 2024-07-01 */
+    static const struct {
+        const char *schedule, *rule;
+        int policy;
+    } rows[] = {
+        {"* * * * *", "exclude cron * * * 1-6 *", JOBSCHED_CALENDAR_SKIP},
+        {"* * * * *", "exclude cron 0-59 */1 * 1-6 *", JOBSCHED_CALENDAR_NEXT},
+        {"0 0 1 1 *", "exclude cron * * * 1-6 *", JOBSCHED_CALENDAR_NEXT},
+        {"0 0 1 1 *", "exclude cron 30 * * * 1-6 *", JOBSCHED_CALENDAR_NEXT},
+        /* A rule of minutes says nothing about days that it does not name. */
+        {"* * * * *", "exclude 01-01..06-30; include cron 5 5 * 7-12 *", 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        jobsched_schedule *schedule =
+            schedule_of(rows[i].schedule, NULL, rows[i].rule, NULL, rows[i].policy);
+        int64_t got = jobsched_schedule_next(schedule, from - 1000);
+        if (jobsched_schedule_is_never(schedule) || got != first) {
+            fail_msg("row %zu: got %lld", i, (long long)got);
+        }
+        if (jobsched_schedule_previous(schedule, first) >= from) {
+            fail_msg("row %zu: something in the excluded months", i);
+        }
+        jobsched_schedule_free(schedule);
+    }
+}
+
 /* The policy applied by hand to one excluded occurrence between its neighbours. */
 static int64_t moved_by_hand(const jobsched_calendar *calendar, int64_t raw, int64_t before,
                              int64_t after, int policy)
@@ -459,6 +491,7 @@ int main(void)
         cmocka_unit_test(test_the_nominal_time_is_tested),
         cmocka_unit_test(test_a_delay_is_waited_out_again_or_until_included),
         cmocka_unit_test(test_no_search_is_long),
+        cmocka_unit_test(test_a_cron_rule_of_whole_days_hides_nothing_behind_it),
         cmocka_unit_test(test_random_calendars_equal_the_policy_by_hand),
         cmocka_unit_test(test_bad_options_are_refused),
     };
