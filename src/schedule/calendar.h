@@ -34,12 +34,15 @@ struct jobsched_calendar *jsi_calendar_retain(const struct jobsched_calendar *ca
 void jsi_calendar_release(struct jobsched_calendar *calendar);
 
 /* Whether a wall clock time is included. *out_whole_day (may be NULL) tells whether the
- * answer is the same for the whole day. */
+ * answer is the same for the whole day; *inout_budget (may be NULL) is lowered by the number
+ * of rules that were looked at. */
 bool jsi_calendar_includes_local(const struct jobsched_calendar *calendar, int64_t local,
-                                 bool *out_whole_day);
+                                 bool *out_whole_day, int64_t *inout_budget);
 
-/* As jsi_parsed_next and jsi_parsed_previous, with the calendars' exclusions. */
-int64_t jsi_calendars_next(const struct jobsched_schedule *schedule, int64_t after);
+/* As jsi_parsed_next and jsi_parsed_previous, with the calendars' exclusions. *out_gave_up
+ * (may be NULL) tells a search that was cut short from one that found that there is none. */
+int64_t jsi_calendars_next(const struct jobsched_schedule *schedule, int64_t after,
+                           bool *out_gave_up);
 int64_t jsi_calendars_previous(const struct jobsched_schedule *schedule, int64_t before);
 
 /* The occurrence without calendars that made this one: itself, or the one it was moved

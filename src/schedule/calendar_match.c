@@ -61,7 +61,7 @@ static bool rule_matches(const struct jsi_calendar_rule *rule, int64_t days, int
 }
 
 bool jsi_calendar_includes_local(const struct jobsched_calendar *calendar, int64_t local,
-                                 bool *out_whole_day)
+                                 bool *out_whole_day, int64_t *inout_budget)
 {
     int64_t days = jsi_floor_div(local, JSI_DAY_S);
     int64_t second = local - days * JSI_DAY_S;
@@ -70,6 +70,9 @@ bool jsi_calendar_includes_local(const struct jobsched_calendar *calendar, int64
     /* Later rules win, so the last one that matches decides. */
     for (size_t i = calendar->count; i-- > 0;) {
         const struct jsi_calendar_rule *rule = &calendar->rules[i];
+        if (inout_budget != NULL) {
+            (*inout_budget)--;
+        }
         if (rule_matches(rule, days, second, &whole_day)) {
             included = rule->include;
             break;
@@ -88,6 +91,6 @@ int jobsched_calendar_includes(const jobsched_calendar *calendar, int64_t at_ms)
     }
     const struct jsi_zone *zone = calendar->zone != NULL ? calendar->zone : &jsi_zone_utc;
     int64_t at = jsi_floor_div(at_ms, 1000);
-    return jsi_calendar_includes_local(calendar,
-                                       at + zone->segments[jsi_zone_find(zone, at)].offset, NULL);
+    return jsi_calendar_includes_local(
+        calendar, at + zone->segments[jsi_zone_find(zone, at)].offset, NULL, NULL);
 }

@@ -88,7 +88,7 @@ int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)
         return JSI_NO_TIME;
     }
     return schedule->calendar_count == 0 ? jsi_parsed_raw_next(schedule, after)
-                                         : jsi_calendars_next(schedule, after);
+                                         : jsi_calendars_next(schedule, after, NULL);
 }
 
 int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t before)

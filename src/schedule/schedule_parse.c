@@ -304,8 +304,13 @@ static bool never_occurs(const struct jobsched_schedule *schedule)
     if (schedule->kind == JSI_KIND_CRON && jsi_cron_has_no_day(&schedule->cron)) {
         return true;
     }
-    /* The zone may lack the only date named; the search is bounded. */
-    return jsi_parsed_next(schedule, JSI_LOCAL_MIN - 2 * JSI_OFFSET_LIMIT_S) == JSI_NO_TIME;
+    /* The zone may lack the only date named, and calendars may exclude all; the search is
+     * bounded, and one that gave up has shown nothing. */
+    const int64_t start = JSI_LOCAL_MIN - 2 * JSI_OFFSET_LIMIT_S;
+    bool gave_up = false;
+    int64_t first = schedule->calendar_count == 0 ? jsi_parsed_raw_next(schedule, start)
+                                                  : jsi_calendars_next(schedule, start, &gave_up);
+    return first == JSI_NO_TIME && !gave_up;
 }
 
 /* Fills the options that the caller's library knew; the rest stays zero. */

@@ -308,9 +308,9 @@ static void test_no_search_is_long(void **state)
     (void)state;
     static const struct {
         const char *schedule, *rules;
-        int never; /* 2: when excluded occurrences are skipped */
+        int never;
     } rows[] = {{"* * * * *", "exclude all", 1},
-                {"*/5 * * * *", "exclude cron */5 * * * *", 2},
+                {"*/5 * * * *", "exclude cron */5 * * * *", 0},
                 {"* * * * * *", "exclude 2027-01-01..2199-12-31", 0},
                 {"0 3 * * *", "exclude 01-01..12-31; include 2190-05-05", 0},
                 {"@every 1s", "exclude all", 1}};
@@ -326,9 +326,10 @@ static void test_no_search_is_long(void **state)
             (void)clock_gettime(CLOCK_MONOTONIC, &end);
             /* Some ten ms here; an unbounded search would go on for minutes. */
             assert_in_range(end.tv_sec - begin.tv_sec, 0, 5);
-            bool never = rows[i].never == 1 || (rows[i].never == 2 && policy == 0);
-            if (never && !jobsched_schedule_is_never(schedule)) {
-                fail_msg("row %zu should never match", i);
+            /* Moves by days ask for each occurrence by itself, and are cut short. */
+            int never = rows[i].never && policy <= JOBSCHED_CALENDAR_NEXT;
+            if (jobsched_schedule_is_never(schedule) != never) {
+                fail_msg("row %zu, policy %d: never should be %d", i, policy, never);
             }
             jobsched_schedule_free(schedule);
         }
@@ -365,6 +366,53 @@ static void test_a_cron_rule_of_whole_days_hides_nothing_behind_it(void **state)
         }
         jobsched_schedule_free(schedule);
     }
+}
+
+/* A search that was cut short has not shown that nothing comes: only a schedule without any
+ * occurrence is never (G12). */
+static void test_a_search_that_gave_up_is_not_never(void **state)
+{
+    (void)state;
+    /* Since 1970 every five minutes excluded one by one; 2027 is not reached from there. */
+    static const char rules[] = "exclude cron */5 * * * *; include 2027-01-05";
+    for (int policy = 0; policy <= JOBSCHED_CALENDAR_PREVIOUS_DAY; policy++) {
+        jobsched_schedule *schedule = schedule_of("*/5 * * * *", NULL, rules, NULL, policy);
+        assert_int_equal(jobsched_schedule_is_never(schedule), 0);
+        if (policy == JOBSCHED_CALENDAR_SKIP) {
+            assert_true(jobsched_schedule_next(schedule, 0) == JOBSCHED_NONE);
+            assert_true(jobsched_schedule_next(schedule, on(1, 0, 0)) == on(5, 0, 0));
+            assert_true(jobsched_schedule_previous(schedule, on(6, 12, 0)) == on(5, 23, 55));
+        }
+        jobsched_schedule_free(schedule);
+    }
+    jobsched_schedule *none = schedule_of("0 0 30 2 *", NULL, "exclude SAT", NULL, 0);
+    assert_int_equal(jobsched_schedule_is_never(none), 1);
+    jobsched_schedule_free(none);
+}
+
+/* The bound counts rules, not only instants: with more of them fewer instants are looked at. */
+static void test_a_question_is_bounded_by_the_rules_it_looks_at(void **state)
+{
+    (void)state;
+    enum { RULES = 1200, LINE = 24 };
+    char *rules = malloc((size_t)RULES * LINE);
+    assert_non_null(rules);
+    size_t used = 0;
+    used += (size_t)snprintf(rules, LINE, "exclude 01-01..12-31\n");
+    for (int i = 1; i < RULES; i++) {
+        used += (size_t)snprintf(rules + used, LINE, "include 1969-01-01\n");
+    }
+    assert_true(used < (size_t)RULES * LINE);
+    jobsched_schedule *many = schedule_of("0 0 * * *", NULL, rules, NULL, 0);
+    jobsched_schedule *one = schedule_of("0 0 * * *", NULL, "exclude 01-01..12-31", NULL, 0);
+    /* 84,006 days times 1,200 rules are too many, times one they are not. */
+    assert_int_equal(jobsched_schedule_is_never(one), 1);
+    assert_int_equal(jobsched_schedule_is_never(many), 0);
+    assert_true(jobsched_schedule_next(many, on(1, 0, 0)) == JOBSCHED_NONE);
+    assert_true(jobsched_schedule_previous(many, on(1, 0, 0)) == JOBSCHED_NONE);
+    jobsched_schedule_free(many);
+    jobsched_schedule_free(one);
+    free(rules);
 }
 
 /* The policy applied by hand to one excluded occurrence between its neighbours. */
@@ -492,6 +540,8 @@ int main(void)
         cmocka_unit_test(test_a_delay_is_waited_out_again_or_until_included),
         cmocka_unit_test(test_no_search_is_long),
         cmocka_unit_test(test_a_cron_rule_of_whole_days_hides_nothing_behind_it),
+        cmocka_unit_test(test_a_search_that_gave_up_is_not_never),
+        cmocka_unit_test(test_a_question_is_bounded_by_the_rules_it_looks_at),
         cmocka_unit_test(test_random_calendars_equal_the_policy_by_hand),
         cmocka_unit_test(test_bad_options_are_refused),
     };
