@@ -30,6 +30,9 @@ int64_t jsi_parsed_previous(const struct jobsched_schedule *schedule, int64_t be
 int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t after);
 int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_t before);
 
+/* Whether the instant of "@at" lies in the supported span. */
+bool jsi_parsed_at_exists(const struct jobsched_schedule *schedule);
+
 /* The wall clock time that the schedule names for a raw occurrence. */
 int64_t jsi_parsed_nominal(const struct jobsched_schedule *schedule, int64_t raw);
 

@@ -39,9 +39,11 @@ static int64_t every_previous(const struct jobsched_schedule *schedule, int64_t 
     return previous < JSI_LOCAL_MIN ? JSI_NO_TIME_PAST : previous;
 }
 
-static bool at_exists(const struct jobsched_schedule *schedule)
+/* The span is one of local years, like that of cron; only grids have no clock but UTC. */
+bool jsi_parsed_at_exists(const struct jobsched_schedule *schedule)
 {
-    return schedule->anchor.utc >= JSI_LOCAL_MIN && schedule->anchor.utc <= JSI_LOCAL_MAX;
+    int64_t local = jsi_parsed_nominal(schedule, schedule->anchor.utc);
+    return local >= JSI_LOCAL_MIN && local <= JSI_LOCAL_MAX;
 }
 
 /* Counted from the given instant, which is taken for the end of the last run. */
@@ -63,7 +65,8 @@ int64_t jsi_parsed_raw_next(const struct jobsched_schedule *schedule, int64_t af
     case JSI_KIND_AT:
         break;
     }
-    return at_exists(schedule) && schedule->anchor.utc > after ? schedule->anchor.utc : JSI_NO_TIME;
+    return jsi_parsed_at_exists(schedule) && schedule->anchor.utc > after ? schedule->anchor.utc
+                                                                          : JSI_NO_TIME;
 }
 
 int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_t before)
@@ -78,8 +81,8 @@ int64_t jsi_parsed_raw_previous(const struct jobsched_schedule *schedule, int64_
     case JSI_KIND_AT:
         break;
     }
-    return at_exists(schedule) && schedule->anchor.utc < before ? schedule->anchor.utc
-                                                                : JSI_NO_TIME_PAST;
+    return jsi_parsed_at_exists(schedule) && schedule->anchor.utc < before ? schedule->anchor.utc
+                                                                           : JSI_NO_TIME_PAST;
 }
 
 int64_t jsi_parsed_next(const struct jobsched_schedule *schedule, int64_t after)

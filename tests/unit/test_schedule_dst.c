@@ -436,6 +436,46 @@ static void test_a_date_that_a_zone_left_out_never_matches(void **state)
     jobsched_schedule_free(berlin);
 }
 
+/* The span 1970 to 2199 is one of local years, for "@at" as for cron: what the zone calls
+ * 2199 is inside, wherever UTC is by then. */
+static void test_at_lies_in_the_local_span(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *zone;
+        int64_t at; /* seconds; JOBSCHED_NONE: never */
+    } rows[] = {
+        {"@at 2199-12-31T23:59:59", "America/New_York", INT64_C(7258136399)},
+        {"@at 2200-01-01T04:59:59Z", "America/New_York", INT64_C(7258136399)},
+        {"0 59 23 31 12 * 2199", "America/New_York", INT64_C(7258136340)},
+        {"@at 2200-01-01T00:00:00", "America/New_York", JOBSCHED_NONE},
+        {"@at 2200-01-01T05:00:00Z", "America/New_York", JOBSCHED_NONE},
+        {"@at 1970-01-01T00:00", "Europe/London", -3600},
+        {"@at 1969-12-31T23:00:00Z", "Europe/London", -3600},
+        {"0 0 0 1 1 * 1970", "Europe/London", -3600},
+        {"@at 1969-12-31T23:59:59", "Europe/London", JOBSCHED_NONE},
+        {"@at 1970-01-01T00:00:00Z", "America/New_York", JOBSCHED_NONE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        jobsched_schedule *schedule = parse_with(rows[i].text, rows[i].zone, 0, 0);
+        bool never = rows[i].at == JOBSCHED_NONE;
+        int64_t at = never ? JOBSCHED_NONE : rows[i].at * 1000;
+        if (jobsched_schedule_is_never(schedule) != never ||
+            jobsched_schedule_next(schedule, INT64_C(-9000000000)) != at ||
+            jobsched_schedule_previous(schedule, INT64_C(7300000000000)) != at) {
+            fail_msg("row %zu: %lld", i,
+                     (long long)jobsched_schedule_next(schedule, INT64_C(-9000000000)));
+        }
+        if (!never) {
+            assert_int_equal(jobsched_schedule_matches(schedule, at), 1);
+            assert_int_equal(jobsched_schedule_matches(schedule, at + 1000), 0);
+            assert_true(jobsched_schedule_next(schedule, at) == JOBSCHED_NONE);
+            assert_true(jobsched_schedule_previous(schedule, at) == JOBSCHED_NONE);
+        }
+        jobsched_schedule_free(schedule);
+    }
+}
+
 int main(int argc, char **argv)
 {
     (void)jsi_alloc_init(&plain, NULL);
@@ -449,6 +489,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_flags_tell_what_was_shifted_or_suppressed),
         cmocka_unit_test(test_policies_out_of_range_are_refused),
         cmocka_unit_test(test_a_date_that_a_zone_left_out_never_matches),
+        cmocka_unit_test(test_at_lies_in_the_local_span),
     };
     int failures = cmocka_run_group_tests_name("schedules and DST", tests, NULL, NULL);
     return failures != 0 ? 1 : 0;
