@@ -40,7 +40,7 @@ struct jsi_cron {
 };
 
 /* Parses five to seven fields between the offsets begin and end of the source. key
- * may be NULL. */
+ * may be NULL or empty: there is none. */
 int jsi_cron_parse(const struct jsi_source *source, size_t begin, size_t end, const char *key,
                    struct jsi_cron *out_cron);
 

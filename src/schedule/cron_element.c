@@ -255,7 +255,7 @@ static int parse_tilde_range(const struct jsi_element_reader *reader, size_t til
 static int pick(const struct jsi_element_reader *reader, bool stepped,
                 struct jsi_element *out_element)
 {
-    if (reader->key == NULL) {
+    if (reader->key == NULL || reader->key[0] == '\0') {
         return jsi_element_refuse(reader, JOBSCHED_SYNTAX_NO_KEY,
                                   "needs a job's name to pick a value by");
     }

@@ -168,6 +168,7 @@ static void test_each_kind_of_error_tells_where_and_why(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_row(&rows[i], NULL);
+        check_row(&rows[i], ""); /* an empty key is none */
     }
     for (size_t i = 0; i < sizeof hash_rows / sizeof hash_rows[0]; i++) {
         check_row(&hash_rows[i], "backup");
