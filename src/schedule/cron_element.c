@@ -245,6 +245,9 @@ static int parse_tilde_range(const struct jsi_element_reader *reader, size_t til
     if (code == JOBSCHED_OK && !open_end) {
         code = jsi_element_value(reader, tilde + 1, end, &out_element->high);
     }
+    if (rule->field == JSI_WEEKDAY && out_element->low == 7 && out_element->high != 7) {
+        out_element->low = 0; /* a leading 7 counts as 0, as in "7-2" and "7/2" */
+    }
     if (code == JOBSCHED_OK && out_element->high < out_element->low) {
         code = refuse_reversed(reader, reader->begin, out_element);
     }

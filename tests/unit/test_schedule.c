@@ -272,6 +272,34 @@ static int64_t count_slowly(const jobsched_schedule *schedule, int64_t after, in
     return count;
 }
 
+/* 7 is Sunday wherever a range begins with it: "7~" picks as "0~6" does. */
+static void test_a_leading_seven_of_a_pick_is_sunday(void **state)
+{
+    (void)state;
+    static const char *const same[][2] = {{"0 0 * * 7~", "0 0 * * 0~6"},
+                                          {"0 0 * * 7~3", "0 0 * * 0~3"},
+                                          {"0 0 * * 7~7", "0 0 * * 0"},
+                                          {"0 0 * * 7~/2", "0 0 * * 0~6/2"}};
+    static const char *const keys[] = {"a", "b", "backup", "report", "e"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+            char text[2][64];
+            for (int side = 0; side < 2; side++) {
+                jobsched_schedule_options options;
+                jobsched_schedule *schedule = NULL;
+                JOBSCHED_INIT(&options);
+                options.key = keys[k];
+                if (jobsched_schedule_parse(same[i][side], &options, &schedule) != JOBSCHED_OK) {
+                    fail_msg("'%s': %s", same[i][side], jobsched_last_error()->message);
+                }
+                (void)jobsched_schedule_format(schedule, text[side], sizeof text[side]);
+                jobsched_schedule_free(schedule);
+            }
+            assert_string_equal(text[0], text[1]);
+        }
+    }
+}
+
 static void test_count_equals_counting(void **state)
 {
     (void)state;
@@ -369,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_rare_schedules_answer_at_once),
         cmocka_unit_test(test_never_is_told_apart_from_errors),
         cmocka_unit_test(test_hash_follows_the_published_formula),
+        cmocka_unit_test(test_a_leading_seven_of_a_pick_is_sunday),
         cmocka_unit_test(test_count_equals_counting),
         cmocka_unit_test(test_durations_of_settings),
         cmocka_unit_test(test_a_delay_counts_from_the_end_of_a_run),
