@@ -96,6 +96,7 @@ static void test_flushall_and_a_newcomer(void **state)
     cf_true(strstr(cf_newest(newcomer, "job", &row)->note, "unknown") != NULL);
     cf_equal(row.record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     again = cf_job(newcomer, "job", 0);
+    cf_wait_until(newcomer, cf_now(newcomer) + 5); /* later than when the loss was known */
     int64_t now_ms = cf_now(newcomer);
     claim = short_claim(&again, now_ms - again.mark_ms);
     claim.after_ms = again.mark_ms;
@@ -144,6 +145,67 @@ static void test_restart_with_an_older_state(void **state)
     (void)wait_out(node, &next);
     cf_answer(next, GRANTED);
     cf_true(next.token > second.token);
+}
+
+/* G1: the same when others come first, who do not know that something is missing, and when rows
+ * have been added since, so that the count of rows does not show it any more. */
+static void test_restart_with_an_older_state_and_a_newcomer(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 3);
+    (void)redis_ask("SAVE");
+    jobsched_claim run = cf_grant(node, &job, 1);
+    (void)cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED);
+    redis_restart("kill", "");
+    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    for (int i = 0; i < 4; i++) {
+        char request[8];
+        (void)snprintf(request, sizeof request, "r%d", i);
+        cf_ok(cf_control(newcomer, JOBSCHED_VERB_TRIGGER, "job", request, NULL));
+    }
+    jobsched_claim again = short_claim(&job, 1);
+    cf_ok(redis_claim(newcomer, &again, CF_TIMEOUT_MS));
+    cf_answer(again, BUSY); /* until those who may know more have had time to come */
+    (void)cf_now(node);
+    (void)wait_out(newcomer, &again);
+    cf_answer(again, DONE);
+}
+
+/* G1: a replica that is promoted may lack what the primary has answered. */
+static void test_promoted_replica_is_quarantined(void **state)
+{
+    struct cf_world *world = *state;
+    char url[REDIS_TEXT_BYTES], second[64], settings[64];
+    int port = redis_free_port();
+    (void)snprintf(settings, sizeof settings, "port=%d repl-diskless-sync-delay=0", port);
+    redis_restart("kill", settings);
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 4);
+    (void)snprintf(second, sizeof second, "%s/second", redis_directory);
+    cf_equal(redis_script("start", second, "appendonly=yes appendfsync=always"), 0);
+    (void)redis_ask_in(second, "REPLICAOF 127.0.0.1 %d", port);
+    char key[REDIS_TEXT_BYTES];
+    (void)snprintf(key, sizeof key, "{jobsched:%s}:f:job", world->name_space);
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (redis_ask_in(second, "EXISTS %s", key) != 1) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+    (void)redis_ask("CLIENT KILL TYPE replica"); /* and it does not come back in time: */
+    (void)redis_ask_in(second, "REPLICAOF NO ONE");
+    jobsched_claim run = cf_grant(node, &job, 1);
+    (void)snprintf(url, sizeof url, "redis://?socket=%s/redis.sock", second);
+    struct cf_node *other = redis_open_at(world, "other", url, LEASE_MS, CF_TIMEOUT_MS);
+    jobsched_claim again = short_claim(&job, 1);
+    cf_ok(redis_claim(other, &again, CF_TIMEOUT_MS));
+    int answer = again.answer;
+    (void)wait_out(other, &again);
+    uint64_t token = again.token;
+    cf_close(world, other);
+    cf_equal(redis_script("remove", second, ""), 0);
+    cf_equal(answer, JOBSCHED_ANSWER_BUSY);
+    cf_true(token > run.token);
 }
 
 /* G1, G16: with a server that writes before it answers, a restart changes nothing. */
@@ -197,9 +259,14 @@ int main(void)
 #define REDIS_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, redis_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
-        REDIS_TEST(test_flushall_under_an_owner),     REDIS_TEST(test_flushall_and_a_newcomer),
-        REDIS_TEST(test_restart_without_persistence), REDIS_TEST(test_restart_with_an_older_state),
-        REDIS_TEST(test_restart_with_persistence),    REDIS_TEST(test_large_tokens_are_exact),
+        REDIS_TEST(test_flushall_under_an_owner),
+        REDIS_TEST(test_flushall_and_a_newcomer),
+        REDIS_TEST(test_restart_without_persistence),
+        REDIS_TEST(test_restart_with_an_older_state),
+        REDIS_TEST(test_restart_with_an_older_state_and_a_newcomer),
+        REDIS_TEST(test_promoted_replica_is_quarantined),
+        REDIS_TEST(test_restart_with_persistence),
+        REDIS_TEST(test_large_tokens_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

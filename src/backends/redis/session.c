@@ -93,10 +93,11 @@ static void warn(struct jsi_redis_lane *lane, const char *info)
     }
 }
 
-/* Whether a restart forgets nothing that was answered. */
-static int is_durable(struct jsi_redis_lane *lane, const char *aof)
+/* Whether another identity of the server means a restart that has forgotten nothing that was
+ * answered: every write is on disk before its answer, and it is not a replica that was promoted. */
+static int is_durable(struct jsi_redis_lane *lane, const char *aof, const char *former)
 {
-    return strcmp(aof, "1") == 0 &&
+    return strcmp(aof, "1") == 0 && former[0] != '\0' && strspn(former, "0") == strlen(former) &&
            jsi_redis_ask(lane, "CONFIG", "GET", "appendfsync", NULL) == 0 &&
            strcmp(jsi_redis_text(lane->reply, 1), "always") == 0;
 }
@@ -114,13 +115,14 @@ static int inspect(struct jsi_redis_lane *lane, int first, char *out_run, size_t
         return jsi_redis_fail_form(lane, "INFO is not text");
     }
     const char *info = lane->reply->str;
-    char version[32], role[16], cluster[8], loading[8], aof[8];
+    char version[32], role[16], cluster[8], loading[8], aof[8], former[64];
     read_info(info, "redis_version", version, sizeof version);
     read_info(info, "role", role, sizeof role);
     read_info(info, "cluster_enabled", cluster, sizeof cluster);
     read_info(info, "loading", loading, sizeof loading);
     read_info(info, "aof_enabled", aof, sizeof aof);
     read_info(info, "run_id", out_run, run_bytes);
+    read_info(info, "master_replid2", former, sizeof former);
     if (strtol(version, NULL, 10) < VERSION_MIN) {
         char why[100];
         (void)snprintf(why, sizeof why, "its version '%s' is older than 5.0", version);
@@ -145,7 +147,7 @@ static int inspect(struct jsi_redis_lane *lane, int first, char *out_run, size_t
         warn(lane, kept);
         jsi_redis_free(&lane->store->config.allocator, kept);
     }
-    *out_durable = lane->fd >= 0 && is_durable(lane, aof);
+    *out_durable = lane->fd >= 0 && is_durable(lane, aof, former);
     /* Their replies may be errors, where we are not allowed to ask; a lost connection is one. */
     return lane->fd >= 0 ? 0 : jsi_redis_fail_connect(lane, 0, "lost while asking what it is");
 }

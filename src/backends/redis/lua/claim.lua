@@ -81,7 +81,7 @@ local function rule_schedule(f, c, rows)
         if r then
             return answer_held(f, c, r)
         end
-        f.last_end = tonumber(call('HGET', P .. 'f:' .. c.job, 'e') or -1)
+        f.last_end = interrupted[c.job] and now or f.last_end
         if c.sched < math.max(f.mark, f.last_end) + c.delay then
             return answer(f, MOVED)
         end
@@ -230,7 +230,7 @@ local function decide(c)
             end
             return answer_held(f, c, r)
         end
-        f.last_end = tonumber(call('HGET', P .. 'f:' .. c.job, 'e') or -1)
+        f.last_end = interrupted[c.job] and now or f.last_end
     end
     if grants_max > 0 and granted >= grants_max then
         return answer(f, FULL)

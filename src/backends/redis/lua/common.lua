@@ -2,7 +2,8 @@
 --
 -- Keys, all with the namespace's hash tag ("{jobsched:NAMESPACE}:" is P):
 --   meta      hash: version, born (changes when the store was made anew), epoch (high part of
---             tokens), id (of the newest ledger row), quarantine and floor (after lost data), run
+--             tokens), id (of the newest ledger row), began (the id when the epoch began),
+--             quarantine and floor (after lost data), run (identity of the server)
 --   jobs      set of all job names
 --   f:JOB     fence: m mark, t token, g generation, p paused, x removed, e last end, s newest row,
 --             v version and d text of the definition
@@ -191,7 +192,8 @@ local function end_run(job, r)
     end
 end
 
-local UNTOLD_MAX = 100000
+local UNTOLD_MAX = 100000 -- beyond that the oldest are told by the ledger alone
+local interrupted = {} -- jobs whose last run has ended in this script
 local function interrupt(job, r, note)
     r.outcome = 7
     r.taken = 1
@@ -202,6 +204,7 @@ local function interrupt(job, r, note)
         call('ZPOPMIN', P .. 'untold')
     end
     end_run(job, r)
+    interrupted[job] = true
 end
 
 -- ---- who is alive ----
