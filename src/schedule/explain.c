@@ -166,6 +166,18 @@ static void write_at_instant(struct jsi_writer *writer, const struct jobsched_sc
     jsi_write_local(writer, at + zone->segments[jsi_zone_find(zone, at)].offset);
 }
 
+/* Why nothing ever comes, which is not the same for each kind. */
+static const char *never_reason(const struct jobsched_schedule *schedule)
+{
+    if (schedule->kind == JSI_KIND_AT && !jsi_parsed_at_exists(schedule)) {
+        return "outside the years 1970 to 2199";
+    }
+    if (jsi_parsed_raw_next(schedule, JSI_LOCAL_MIN - 2 * JSI_OFFSET_LIMIT_S) != JSI_NO_TIME) {
+        return "calendars exclude all of it";
+    }
+    return "no such date";
+}
+
 size_t jobsched_schedule_explain(const jobsched_schedule *schedule, char *out_text, size_t size)
 {
     struct jsi_writer writer = {out_text, out_text != NULL ? size : 0, 0};
@@ -191,7 +203,7 @@ size_t jobsched_schedule_explain(const jobsched_schedule *schedule, char *out_te
         jsi_write(&writer, ", %s", schedule->zone->name);
     }
     if (schedule->never) {
-        jsi_write(&writer, " (never: no such date)");
+        jsi_write(&writer, " (never: %s)", never_reason(schedule));
     }
     return writer.length;
 }

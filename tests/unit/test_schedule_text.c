@@ -62,6 +62,8 @@ static const struct {
     {"TZ=America/New_York @at 2027-01-31T08:30",
      "CRON_TZ=America/New_York @at 2027-01-31T13:30:00Z",
      "once, at 2027-01-31T08:30:00, America/New_York"},
+    {"@at 2200-01-01T00:00:00Z", "@at 2200-01-01T00:00:00Z",
+     "once, at 2200-01-01T00:00:00, UTC (never: outside the years 1970 to 2199)"},
 };
 
 static void test_canonical_text_and_explanation(void **state)
@@ -80,6 +82,32 @@ static void test_canonical_text_and_explanation(void **state)
         jobsched_schedule_free(schedule);
         jobsched_schedule_free(again);
     }
+}
+
+/* A calendar that excludes all is not a missing date. */
+static void test_never_by_a_calendar_says_so(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"@at 2027-01-31T08:30Z",
+         "once, at 2027-01-31T08:30:00, UTC (never: calendars exclude all of it)"},
+        {"0 3 * * *", "at 03:00 every day, UTC (never: calendars exclude all of it)"},
+        {"0 0 30 2 *", "at 00:00 on day 30 of February, UTC (never: no such date)"}};
+    jobsched_calendar *calendar = NULL;
+    assert_int_equal(jobsched_calendar_parse("exclude all", NULL, &calendar), JOBSCHED_OK);
+    const jobsched_calendar *calendars[2] = {calendar, NULL};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char text[256];
+        jobsched_schedule_options options;
+        jobsched_schedule *schedule = NULL;
+        JOBSCHED_INIT(&options);
+        options.calendars = calendars;
+        assert_int_equal(jobsched_schedule_parse(texts[i][0], &options, &schedule), JOBSCHED_OK);
+        (void)jobsched_schedule_explain(schedule, text, sizeof text);
+        assert_string_equal(text, texts[i][1]);
+        jobsched_schedule_free(schedule);
+    }
+    jobsched_calendar_free(calendar);
 }
 
 static void test_small_buffers_are_cut_and_the_length_is_told(void **state)
@@ -104,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_canonical_text_and_explanation),
+        cmocka_unit_test(test_never_by_a_calendar_says_so),
         cmocka_unit_test(test_small_buffers_are_cut_and_the_length_is_told),
     };
     int failures = cmocka_run_group_tests_name("schedule texts", tests, NULL, NULL);
