@@ -36,15 +36,18 @@ static void print_findings(const crontab *table, const char *path)
     }
 }
 
-static void print_job(const crontab_entry *entry)
+static void print_job(const crontab_entry *entry, const char *name_space)
 {
+    /* As of a registered job: what is printed is what will fire. */
+    char key[2 * JOBSCHED_NAME_BYTES + 2];
     jobsched_schedule_options options;
     jobsched_schedule *schedule;
     char next[INSTANT_BYTES] = "-";
 
     JOBSCHED_INIT(&options);
+    (void)snprintf(key, sizeof key, "%s/%s", name_space, entry->name);
     options.timezone = entry->zone;
-    options.key = entry->name;
+    options.key = key;
     if (jobsched_schedule_parse(entry->schedule, &options, &schedule) == JOBSCHED_OK) {
         int64_t at_ms = jobsched_schedule_next(schedule, wall_ms());
 
@@ -56,7 +59,7 @@ static void print_job(const crontab_entry *entry)
     printf("%-40s %-20s  %s\n", entry->name, next, entry->schedule);
 }
 
-static int check(const char *path)
+static int check(const char *path, const char *name_space)
 {
     char message[CRONTAB_MESSAGE_BYTES];
     crontab *table;
@@ -71,13 +74,26 @@ static int check(const char *path)
         printf("%-40s %-20s  %s\n", "JOB", "NEXT", "SCHEDULE");
     }
     for (size_t i = 0; i < table->entry_count; i++) {
-        print_job(table->entries[i]);
+        print_job(table->entries[i], name_space);
     }
     printf("%zu jobs, %zu errors, %zu warnings\n", table->entry_count, table->error_count,
            table->warning_count);
     result = table->error_count == 0 ? CROND_OK : CROND_USAGE;
     crontab_free(table);
     return result;
+}
+
+/* The one that a scheduler of the same command line has. */
+static const char *check_name_space(const crond_options *options)
+{
+    jobsched_options settings;
+
+    JOBSCHED_INIT(&settings);
+    (void)jobsched_set_from_environment(&settings); /* its errors are those of a start */
+    if (options->name_space != NULL) {
+        return options->name_space;
+    }
+    return settings.name_space != NULL ? settings.name_space : "default";
 }
 
 static void on_event(const jobsched_event *event, void *unused)
@@ -382,7 +398,7 @@ int main(int argc, char **argv)
         return leave;
     }
     if (options.check) {
-        return check(options.file);
+        return check(options.file, check_name_space(&options));
     }
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(name, sizeof name, "%s:%ld", host, (long)getpid());

@@ -410,7 +410,8 @@ typedef struct jobsched_job_spec {
     size_t struct_size;
     const char *name;     /* required: the job's only identity in the cluster; 1 to 200 bytes of
                              UTF-8 without control characters */
-    const char *schedule; /* required: see jobsched_schedule_parse */
+    const char *schedule; /* required: see jobsched_schedule_parse. The key of its H and ~ is
+                             "NAMESPACE/NAME" */
     const char *timezone; /* NULL: UTC */
     jobsched_run_fn run;  /* required */
     void *user_data;

@@ -9,6 +9,8 @@
 
 #include "crond/processes.h"
 
+#include <jobsched.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,6 +19,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void assert_in_file(const world *self, const char *name, const char *text, int expected)
@@ -430,6 +433,47 @@ static void test_stuck_output_does_not_hold_the_end(void **state)
     assert_int_equal(unlink(world_path(self, "out")), 0);
 }
 
+static int never_run(jobsched_run *run, void *user_data)
+{
+    (void)run;
+    (void)user_data;
+    return 0;
+}
+
+static void check_predicts(world *self, const char *arguments, const char *name_space)
+{
+    jobsched_options options;
+    jobsched_job_spec spec;
+    jobsched *scheduler;
+    struct tm utc;
+    time_t seconds;
+    char expected[64];
+    int64_t next_ms = 0;
+
+    JOBSCHED_INIT(&options);
+    JOBSCHED_INIT(&spec);
+    options.name_space = name_space;
+    spec.name = "backup";
+    spec.schedule = "H H * * *";
+    spec.run = never_run;
+    assert_int_equal(jobsched_open(&options, &scheduler), JOBSCHED_OK);
+    assert_int_equal(jobsched_add(scheduler, &spec, &next_ms), JOBSCHED_OK);
+    assert_int_equal(jobsched_close(scheduler), JOBSCHED_OK);
+    seconds = (time_t)(next_ms / 1000);
+    assert_non_null(gmtime_r(&seconds, &utc));
+    assert_true(strftime(expected, sizeof expected, " %Y-%m-%dT%H:%M:%SZ ", &utc) > 0);
+    world_write(self, "tab", "# name: backup\nH H * * * true\n");
+    assert_int_equal(world_wait(self, world_start(self, arguments)), 0);
+    assert_in_file(self, "out", expected, 1);
+}
+
+/* G14: H picks by namespace and name, and --check tells the very instant that the scheduler fires. */
+static void test_check_tells_what_will_fire(void **state)
+{
+    check_predicts(*state, "--check", NULL);
+    check_predicts(*state, "--check --namespace other", "other");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +482,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_usable_is_refused, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_password_is_never_shown, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_check_tells_what_will_fire, world_setup,
+                                        world_teardown),
         cmocka_unit_test_setup_teardown(test_check_tells_all_and_runs_nothing, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_command_has_the_right_surroundings, world_setup,
