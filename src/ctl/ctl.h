@@ -23,10 +23,11 @@ enum ctl_exit {
 
 /* A command line, read. Texts are borrowed from argv. */
 typedef struct ctl_request {
-    const struct ctl_verb *verb;
-    const char *zone; /* NULL: none given */
-    const char *key;  /* NULL: none given */
-    const char *from; /* NULL: now */
+    const struct ctl_verb *verb; /* NULL: it is not known which */
+    const char *zone;            /* NULL: none given */
+    const char *key;             /* NULL: none given */
+    const char *name_space;      /* NULL: none given */
+    const char *from;            /* NULL: now */
     size_t count;
     int utc, json, strict;
     size_t argument_count;
@@ -53,8 +54,8 @@ const ctl_verb *ctl_verb_find(const char *name);
 /* All verbs one by one, in the order of the help: NULL behind the last. */
 const ctl_verb *ctl_verb_at(size_t index);
 
-/* argv[0] is the verb. CTL_OK, or CTL_USAGE with a message. *out_help: only help is asked for. */
-int ctl_arguments_read(const ctl_verb *verb, int argc, char *const *argv, ctl_request *out_request,
+/* argv[0] is the verb; operands are moved to the front of the rest. CTL_OK, or CTL_USAGE with a message. *out_help: only help is asked for. */
+int ctl_arguments_read(const ctl_verb *verb, int argc, char **argv, ctl_request *out_request,
                        int *out_help);
 
 /* The options of a verb, one line each, to standard output. */

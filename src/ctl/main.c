@@ -46,7 +46,18 @@ static const char *verb_name(const char *word)
     return strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0 ? "version" : word;
 }
 
-static int run(int argc, char *const *argv)
+/* No verb tells which options there are. */
+static int refuse_verb(int argc, char *const *argv)
+{
+    ctl_request request = {.verb = NULL};
+
+    for (int i = 2; i < argc; i++) {
+        request.json |= strcmp(argv[i], "--json") == 0 || strcmp(argv[i], "-j") == 0;
+    }
+    return ctl_usage(&request, "unknown verb '%s'", argv[1]);
+}
+
+static int run(int argc, char **argv)
 {
     const ctl_verb *verb;
     ctl_request request;
@@ -58,7 +69,7 @@ static int run(int argc, char *const *argv)
     }
     verb = ctl_verb_find(verb_name(argv[1]));
     if (verb == NULL) {
-        return ctl_usage(NULL, "unknown verb '%s'", argv[1]);
+        return refuse_verb(argc, argv);
     }
     result = ctl_arguments_read(verb, argc - 1, argv + 1, &request, &help_asked);
     if (result == CTL_OK && help_asked) {
@@ -75,7 +86,7 @@ int main(int argc, char **argv)
 
     /* What could not be written was not said. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        return result == CTL_OK ? ctl_fail("standard output cannot be written") : result;
+        return result == CTL_OK ? ctl_fail(NULL, "standard output cannot be written") : result;
     }
     return result;
 }

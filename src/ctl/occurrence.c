@@ -23,13 +23,13 @@ static int refuse(const ctl_request *request)
     const jobsched_error *error = jobsched_last_error();
 
     if (error->code == JOBSCHED_EPARSE && error->reason == JOBSCHED_SYNTAX_ZONE &&
-        request->zone != NULL) {
+        request->zone != NULL && request->zone[0] != '\0') {
         return ctl_refuse(request, request->zone, error);
     }
     if (error->code == JOBSCHED_EPARSE) {
         return ctl_refuse(request, request->arguments[0], error);
     }
-    return ctl_fail("%s", error->message);
+    return ctl_fail(request, "%s", error->message);
 }
 
 int ctl_subject_open(const ctl_request *request, ctl_subject *out_subject)
@@ -49,7 +49,7 @@ int ctl_subject_open(const ctl_request *request, ctl_subject *out_subject)
     if (ctl_instant_read(request->from == NULL ? "now" : request->from, subject.zone,
                          &subject.from_ms, message, sizeof message) != 0) {
         jobsched_schedule_free(subject.schedule);
-        return ctl_usage(request->verb->name, "--from: %s", message);
+        return ctl_usage(request, "--from: %s", message);
     }
     first_ms = jobsched_schedule_next(subject.schedule, subject.from_ms);
     subject.is_after =

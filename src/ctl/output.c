@@ -9,42 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MESSAGE_BYTES 1024
-
-static void say(const char *format, va_list arguments) JOBSCHED_PRINTF(1, 0);
-
-static void say(const char *format, va_list arguments)
-{
-    char message[MESSAGE_BYTES];
-
-    (void)vsnprintf(message, sizeof message, format, arguments);
-    (void)fputs("jobschedctl: ", stderr);
-    ctl_text_print(stderr, message);
-    (void)fputc('\n', stderr);
-}
-
-int ctl_usage(const char *verb, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    say(format, arguments);
-    va_end(arguments);
-    (void)fprintf(stderr, "Try 'jobschedctl help%s%s'.\n", verb == NULL ? "" : " ",
-                  verb == NULL ? "" : verb);
-    return CTL_USAGE;
-}
-
-int ctl_fail(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    say(format, arguments);
-    va_end(arguments);
-    return CTL_FAILED;
-}
-
 const char *ctl_colour(FILE *stream, int colour)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[33m", "\033[32m"};
@@ -74,11 +38,12 @@ static const char *reason_name(int reason)
 static int refuse_json(const char *text, const jobsched_error *error)
 {
     json_t *root = json_object(), *detail = json_object();
+    int is_syntax = error->code == JOBSCHED_EPARSE;
     int failed = ctl_json_text(detail, "text", text);
 
     failed |= ctl_json_text(detail, "code", jobsched_code_name(error->code));
-    failed |= ctl_json_text(detail, "reason", reason_name(error->reason));
-    failed |= ctl_json_text(detail, "field", error->field);
+    failed |= ctl_json_text(detail, "reason", is_syntax ? reason_name(error->reason) : NULL);
+    failed |= ctl_json_text(detail, "field", is_syntax ? error->field : NULL);
     failed |= ctl_json_text(detail, "message", error->message);
     if (error->position >= 0) {
         failed |= ctl_json_number(detail, "position", error->position);
@@ -93,6 +58,45 @@ static int refuse_json(const char *text, const jobsched_error *error)
         root = NULL;
     }
     return ctl_json_print(root);
+}
+
+static void say(const ctl_request *request, int code, const char *format, va_list arguments)
+    JOBSCHED_PRINTF(3, 0);
+
+static void say(const ctl_request *request, int code, const char *format, va_list arguments)
+{
+    jobsched_error error = {.code = code, .position = -1};
+
+    (void)vsnprintf(error.message, sizeof error.message, format, arguments);
+    (void)fputs("jobschedctl: ", stderr);
+    ctl_text_print(stderr, error.message);
+    (void)fputc('\n', stderr);
+    if (request != NULL && request->json) {
+        (void)refuse_json(NULL, &error); /* the status tells already */
+    }
+}
+
+int ctl_usage(const ctl_request *request, const char *format, ...)
+{
+    const char *verb = request == NULL || request->verb == NULL ? NULL : request->verb->name;
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(request, JOBSCHED_EINVAL, format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "Try 'jobschedctl help%s%s'.\n", verb == NULL ? "" : " ",
+                  verb == NULL ? "" : verb);
+    return CTL_USAGE;
+}
+
+int ctl_fail(const ctl_request *request, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(request, JOBSCHED_EOS, format, arguments);
+    va_end(arguments);
+    return CTL_FAILED;
 }
 
 int ctl_refuse(const ctl_request *request, const char *text, const jobsched_error *error)
@@ -152,7 +156,7 @@ int ctl_json_print(json_t *object)
 
     json_decref(object);
     if (failed) {
-        return ferror(stdout) ? CTL_FAILED : ctl_fail("out of memory");
+        return ferror(stdout) ? CTL_FAILED : ctl_fail(NULL, "out of memory");
     }
     (void)fputc('\n', stdout);
     return CTL_OK;

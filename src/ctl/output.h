@@ -7,10 +7,12 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* A message on standard error, with everything in it made fit for a terminal. Return CTL_USAGE
- * (with a hint at the help of a verb, or of all with NULL) and CTL_FAILED. */
-int ctl_usage(const char *verb, const char *format, ...) JOBSCHED_PRINTF(2, 3);
-int ctl_fail(const char *format, ...) JOBSCHED_PRINTF(1, 2);
+/* A message on standard error, with everything in it made fit for a terminal; with --json an object
+ * on standard output too. Return CTL_USAGE (with a hint at the help of the request's verb, or of all
+ * when there is none) and CTL_FAILED. NULL for the request: nothing on standard output, as where
+ * that is what failed, or memory for it. */
+int ctl_usage(const ctl_request *request, const char *format, ...) JOBSCHED_PRINTF(2, 3);
+int ctl_fail(const ctl_request *request, const char *format, ...) JOBSCHED_PRINTF(2, 3);
 
 /* Begin and end of colour, or "" where the stream is no terminal or NO_COLOR is set. */
 enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_RED, CTL_YELLOW, CTL_GREEN };

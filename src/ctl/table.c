@@ -64,5 +64,5 @@ int ctl_table_print(ctl_table *table)
     int failed = table == NULL || table->failed || scols_print_table(table->table) != 0;
 
     ctl_table_free(table);
-    return failed ? ctl_fail("out of memory") : CTL_OK;
+    return failed ? ctl_fail(NULL, "out of memory") : CTL_OK;
 }

@@ -56,14 +56,15 @@ static int read_text(lint *state)
         }
     }
     if (got < 0) {
-        (void)ctl_fail("'%s' cannot be read: %s", state->path, strerror(errno));
+        (void)ctl_fail(state->request, "'%s' cannot be read: %s", state->path, strerror(errno));
     }
     if (!is_input && fd >= 0) {
         (void)close(fd);
     }
     if (got >= 0 && state->bytes > CRONTAB_BYTES_MAX) {
         got = -1;
-        (void)ctl_fail("'%s' is larger than %d bytes", state->path, CRONTAB_BYTES_MAX);
+        (void)ctl_fail(state->request, "'%s' is larger than %d bytes", state->path,
+                       CRONTAB_BYTES_MAX);
     }
     return got < 0 ? CTL_FAILED : CTL_OK;
 }
@@ -257,18 +258,22 @@ static char *raw_schedule(const lint *state, const crontab_entry *entry)
 
 static int check_entry(lint *state, const crontab_entry *entry)
 {
+    const char *name_space = state->request->name_space;
     char *raw = raw_schedule(state, entry);
+    char key[2 * JOBSCHED_NAME_BYTES + 2]; /* as of a registered job */
     jobsched_schedule_options options;
     jobsched_schedule *schedule;
     ctl_traps traps;
     int result = raw == NULL ? -1 : check_six_fields(state, entry);
 
+    (void)snprintf(key, sizeof key, "%s/%s", name_space == NULL ? "default" : name_space,
+                   entry->name);
     JOBSCHED_INIT(&options);
     options.timezone = entry->zone == NULL ? state->request->zone : entry->zone;
-    options.key = entry->name;
+    options.key = key;
     /* The reader has accepted it, so what is refused here is memory, or zone data that went. */
     if (result == 0 && jobsched_schedule_parse(raw, &options, &schedule) == JOBSCHED_OK) {
-        ctl_traps_find(raw, entry->name, schedule, state->from_ms, &traps);
+        ctl_traps_find(raw, key, schedule, state->from_ms, &traps);
         jobsched_schedule_free(schedule);
         for (size_t i = 0; i < traps.count && result == 0; i++) {
             result = add_warning(state, entry, &traps.items[i]);
@@ -344,7 +349,7 @@ static int check_zone(const ctl_request *request)
     if (jobsched_schedule_parse("* * * * *", &options, &schedule) != JOBSCHED_OK) {
         return jobsched_last_error()->code == JOBSCHED_EPARSE
                    ? ctl_refuse(request, request->zone, jobsched_last_error())
-                   : ctl_fail("%s", jobsched_last_error()->message);
+                   : ctl_fail(request, "%s", jobsched_last_error()->message);
     }
     jobsched_schedule_free(schedule);
     return CTL_OK;
@@ -361,7 +366,7 @@ static int check_text(lint *state)
         failed = check_entry(state, state->table->entries[i]) != 0;
     }
     if (failed) {
-        return ctl_fail("out of memory");
+        return ctl_fail(NULL, "out of memory");
     }
     if (state->count > 1) {
         qsort(state->findings, state->count, sizeof *state->findings, compare);
@@ -387,16 +392,21 @@ static int run_lint(const ctl_request *request)
     if (result != CTL_OK) {
         return result;
     }
+    if (request->name_space != NULL &&
+        (request->name_space[0] == '\0' || strlen(request->name_space) > JOBSCHED_NAME_BYTES)) {
+        return ctl_usage(request, "namespace '%.40s' is not 1 to %d bytes long",
+                         request->name_space, JOBSCHED_NAME_BYTES);
+    }
     if (ctl_instant_read(request->from == NULL ? "now" : request->from, request->zone,
                          &state.from_ms, message, sizeof message) != 0) {
-        return ctl_usage(request->verb->name, "--from: %s", message);
+        return ctl_usage(request, "--from: %s", message);
     }
     if (strcmp(state.path, "-") == 0) {
         state.path = "(standard input)";
     }
     text = malloc(CRONTAB_BYTES_MAX + 1);
     if (text == NULL) {
-        return ctl_fail("out of memory");
+        return ctl_fail(NULL, "out of memory");
     }
     state.text = text;
     result = read_text(&state);
@@ -411,7 +421,7 @@ static int run_lint(const ctl_request *request)
 }
 
 const ctl_verb ctl_crontab_verbs[] = {
-    {"lint", "FILE", "everything wrong with a crontab; - is standard input", "zfsj", 1, 1,
+    {"lint", "FILE", "everything wrong with a crontab; - is standard input", "zNfsj", 1, 1,
      run_lint},
     {NULL, NULL, NULL, NULL, 0, 0, NULL},
 };

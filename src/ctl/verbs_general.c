@@ -38,8 +38,13 @@ static int run_help(const ctl_request *request)
 
     if (request->argument_count == 1) {
         verb = ctl_verb_find(request->arguments[0]);
-        return verb == NULL ? ctl_usage(NULL, "unknown verb '%s'", request->arguments[0])
-                            : print_verb(verb);
+        if (verb == NULL) {
+            ctl_request unknown = *request;
+
+            unknown.verb = NULL; /* the hint is the help of all */
+            return ctl_usage(&unknown, "unknown verb '%s'", request->arguments[0]);
+        }
+        return print_verb(verb);
     }
     if (request->json) {
         return help_json();

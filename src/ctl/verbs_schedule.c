@@ -248,7 +248,7 @@ static int run_explain(const ctl_request *request)
     canonical = ctl_subject_written(&subject, jobsched_schedule_format);
     ctl_traps_find(subject.text, request->key, subject.schedule, subject.from_ms, &traps);
     if (english == NULL || canonical == NULL) {
-        result = ctl_fail("out of memory");
+        result = ctl_fail(NULL, "out of memory");
     } else if (request->json) {
         result = explain_json(&subject, english, &traps);
     } else {

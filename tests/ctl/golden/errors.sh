@@ -38,3 +38,24 @@ jobschedctl lint
 jobschedctl lint /nonexistent/crontab
 jobschedctl lint /
 jobschedctl lint --zone Europe/Nowhere sample.crontab
+# Not options: the library says what is wrong with them.
+jobschedctl next --utc '-5 * * * *'
+jobschedctl next '-* * * * *' --utc
+jobschedctl next '-,1 * * * *'
+jobschedctl next '-a b'
+jobschedctl next --utc -- '-a'
+jobschedctl next -n 0 '-5 * * * *'
+jobschedctl next -5
+jobschedctl explain --key 'my job' --from=2024-01-01T00:00:00Z --zone='no zone' 'H 0 * * *'
+jobschedctl next '--key=my job' '-60 * * * *'
+# The word at fault, not its neighbour.
+jobschedctl next -us '* * * * *'
+jobschedctl next '* * * * *' -js
+jobschedctl next '* * * * *' --strict --utc
+jobschedctl next '* * * * *' --utc=1
+jobschedctl next '* * * * *' -n
+jobschedctl next -z
+# An empty zone is none.
+jobschedctl next --zone '' 'TZ=Nope 0 0 * * *'
+jobschedctl lint --namespace '' sample.crontab
+jobschedctl lint --namespace "$(printf '%0201d' 0)" sample.crontab

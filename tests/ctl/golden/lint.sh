@@ -8,3 +8,6 @@ jobschedctl lint --from 2024-01-01T00:00:00Z hostile.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z --json hostile.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z /dev/null
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin - < sample.crontab
+# H picks by namespace and name: 02:00 in the one, which a gap skips, and 01:00 in the other.
+jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin picked.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin --namespace other picked.crontab
