@@ -107,6 +107,7 @@ static int try_everything(jobsched *s, jobsched_run *run, struct guest *guest)
                            jobsched_stop(s),
                            jobsched_drain(s, 100),
                            jobsched_wakeup(s),
+                           jobsched_zones_reload(s),
                            jobsched_pause(s, "job", NULL),
                            jobsched_resume(s, "job", NULL),
                            jobsched_trigger(s, "job", NULL, NULL),
@@ -124,7 +125,7 @@ static int try_everything(jobsched *s, jobsched_run *run, struct guest *guest)
             return (int)i + 1;
         }
     }
-    return strstr(jobsched_last_error()->message, "opened by process") == NULL ? 99 : 0;
+    return strstr(jobsched_last_error()->message, "belongs to process") == NULL ? 99 : 0;
 }
 
 static void test_forked_child_is_refused(void **state)
