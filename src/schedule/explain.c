@@ -81,6 +81,23 @@ static void write_at(struct jsi_writer *writer, const struct jsi_values *values,
     jsi_explain_values(writer, values, jsi_explain_number);
 }
 
+/* "of every 2nd minute": which minutes of an hour, evenly, some seconds belong to. */
+static bool write_of_even_minutes(struct jsi_writer *writer, const struct jsi_cron *cron,
+                                  const struct jsi_field_sets *sets)
+{
+    int step = jsi_values_step(&sets->minute);
+    if (cron->seconds == 1 || step <= 1 || (sets->minute.high + 1) % step != 0) {
+        return false;
+    }
+    if (jsi_values_step(&sets->second) == 1) {
+        jsi_write(writer, "every second");
+    } else {
+        write_at(writer, &sets->second, "second");
+    }
+    jsi_write(writer, " of every %d%s minute", step, step == 2 ? "nd" : step == 3 ? "rd" : "th");
+    return true;
+}
+
 /* Second, minute and hour, when there are too many to list. Returns whether the text
  * says by itself that it holds all day. */
 static void write_recurring(struct jsi_writer *writer, const struct jsi_cron *cron,
@@ -97,13 +114,14 @@ static void write_recurring(struct jsi_writer *writer, const struct jsi_cron *cr
         }
         return;
     }
-    if (!whole_minute) {
+    bool both = write_of_even_minutes(writer, cron, sets);
+    if (!whole_minute && !both) {
         if (!write_even(writer, &sets->second, "second")) {
             write_at(writer, &sets->second, "second");
             jsi_write(writer, "%s", all_minutes ? " of every minute" : "");
         }
     }
-    if (whole_minute || !all_minutes) {
+    if ((whole_minute || !all_minutes) && !both) {
         jsi_write(writer, "%s", whole_minute ? "" : ", ");
         if (!write_even(writer, &sets->minute, "minute")) {
             write_at(writer, &sets->minute, "minute");

@@ -46,6 +46,11 @@ static const struct {
     {"0,1,2,3 1,2 * * *", "0,1,2,3 1,2 * * *",
      "at 01:00, 01:01, 01:02, 01:03, 02:00, 02:01, 02:02 and 02:03 every day, UTC"},
     {"30 */2 * * *", "30 */2 * * *", "every 2 hours at minute 30, UTC"},
+    {"*/30 */2 * * * *", "*/30 */2 * * * *", "at seconds 0 and 30 of every 2nd minute, UTC"},
+    {"* */3 9 * * *", "* */3 9 * * *", "every second of every 3rd minute, in hour 9, UTC"},
+    {"15 */20 * * * *", "15 */20 * * * *", "at second 15 of every 20th minute, UTC"},
+    {"*/30 * * * * *", "*/30 * * * * *", "every 30 seconds, UTC"},
+    {"*/30 5 * * * *", "*/30 5 * * * *", "every 30 seconds, at minute 5 of every hour, UTC"},
     {"H H * * *", "10 5 * * *", "at 05:10 every day, UTC"},
     {"0 9 L-3W,LW,15W,L,L-2,1 * ?", "0 9 1,L,L-2,LW,L-3W,15W * *",
      "at 09:00 on day 1 and the last day and the day 2 days before the last and the last weekday "
