@@ -8,8 +8,44 @@ int jsi_element_refuse(const struct jsi_element_reader *reader, int reason, cons
                            reader->source->bytes + reader->begin, what);
 }
 
+/* Whether all is digits, dashes and the letters of the day forms, some in lower case. Behind
+ * the name of a day an "l" is meant as one too. */
+const char *jsi_element_capitals(const struct jsi_element_reader *reader, size_t begin, size_t end)
+{
+    const char *bytes = reader->source->bytes;
+    bool weekday = reader->rule->field == JSI_WEEKDAY;
+    bool small = false;
+    if (!weekday && reader->rule->field != JSI_DAY) {
+        return "";
+    }
+    if (weekday && end - begin == 4 && bytes[begin + 3] == 'l') {
+        int value;
+        return jsi_element_name(reader, begin, begin + 3, &value) ? "L is a capital letter" : "";
+    }
+    for (size_t at = begin; at < end; at++) {
+        char c = bytes[at];
+        bool letter = c == 'l' || (!weekday && c == 'w');
+        small = small || letter;
+        if (!letter && !jsi_is_digit(c) && c != '-' && c != 'L' && (weekday || c != 'W')) {
+            return "";
+        }
+    }
+    return !small ? "" : weekday ? "L is a capital letter" : "L and W are capital letters";
+}
+
 static int refuse_day_form(const struct jsi_element_reader *reader)
 {
+    const struct jsi_source *source = reader->source;
+    const char *hint = jsi_element_capitals(reader, reader->begin, reader->end);
+    if (reader->rule->field == JSI_WEEKDAY &&
+        jsi_is_word(source, reader->begin, reader->end, "L")) {
+        hint = "for the last Saturday of the month use \"6L\"";
+    }
+    if (hint[0] != '\0') {
+        struct jsi_place place = {reader->rule->name, reader->begin, JOBSCHED_SYNTAX_DAY_SPEC};
+        return jsi_syntax_hint(source, &place, hint, "'%.*s' is not a day form",
+                               (int)(reader->end - reader->begin), source->bytes + reader->begin);
+    }
     if (reader->rule->field == JSI_DAY) {
         return jsi_element_refuse(reader, JOBSCHED_SYNTAX_DAY_SPEC,
                                   "is not one of L, L-n, LW, L-nW, nW");
@@ -80,9 +116,10 @@ static int nth_form(const struct jsi_element_reader *reader, size_t hash,
     }
     if (nth < '1' || nth > '5') {
         struct jsi_place place = {reader->rule->name, hash + 1, JOBSCHED_SYNTAX_NTH};
-        return jsi_syntax_fail_range(
-            reader->source, &place, 1, 5, "occurrence '%.*s' is not 1-5 or L",
-            (int)(reader->end - hash - 1), reader->source->bytes + hash + 1);
+        return jsi_syntax_fail_hint(
+            reader->source, &place, 1, 5, nth == 'l' ? "L is a capital letter" : "",
+            "occurrence '%.*s' is not 1-5 or L", (int)(reader->end - hash - 1),
+            reader->source->bytes + hash + 1);
     }
     out_element->form = JSI_FORM_NTH;
     out_element->nth = nth - '0';

@@ -54,6 +54,13 @@ static int name_value(const struct jsi_element_reader *reader, size_t begin, siz
     return -1;
 }
 
+bool jsi_element_name(const struct jsi_element_reader *reader, size_t begin, size_t end,
+                      int *out_value)
+{
+    *out_value = name_value(reader, begin, end);
+    return *out_value >= 0;
+}
+
 static int refuse_value(const struct jsi_element_reader *reader, size_t begin, size_t end)
 {
     const struct jsi_source *source = reader->source;
@@ -67,12 +74,14 @@ static int refuse_value(const struct jsi_element_reader *reader, size_t begin, s
         place.reason = JOBSCHED_SYNTAX_DAY_SPEC;
         return jsi_syntax_fail(source, &place, "'?' is not allowed in this field");
     }
+    const char *hint = jsi_element_capitals(reader, begin, end);
     if (jsi_is_letter(source->bytes[begin])) {
         place.reason = JOBSCHED_SYNTAX_NAME;
-        return jsi_syntax_fail(source, &place, "'%.*s' is not a name of this field", width,
+        return jsi_syntax_hint(source, &place, hint, "'%.*s' is not a name of this field", width,
                                source->bytes + begin);
     }
-    return jsi_syntax_fail(source, &place, "'%.*s' is not a value", width, source->bytes + begin);
+    return jsi_syntax_hint(source, &place, hint, "'%.*s' is not a value", width,
+                           source->bytes + begin);
 }
 
 int jsi_element_value(const struct jsi_element_reader *reader, size_t begin, size_t end,
@@ -88,9 +97,10 @@ int jsi_element_value(const struct jsi_element_reader *reader, size_t begin, siz
     }
     if (value < rule->low || value > rule->high) {
         struct jsi_place place = {rule->name, begin, JOBSCHED_SYNTAX_RANGE};
-        return jsi_syntax_fail_range(reader->source, &place, rule->low, rule->high,
-                                     "value %.*s is outside %d-%d", (int)(end - begin),
-                                     reader->source->bytes + begin, rule->low, rule->high);
+        const char *hint = rule->field == JSI_HOUR && value == 24 ? "for midnight use 0" : "";
+        return jsi_syntax_fail_hint(reader->source, &place, rule->low, rule->high, hint,
+                                    "value %.*s is outside %d-%d", (int)(end - begin),
+                                    reader->source->bytes + begin, rule->low, rule->high);
     }
     *out_value = value;
     return JOBSCHED_OK;

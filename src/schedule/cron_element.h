@@ -53,6 +53,13 @@ int jsi_element_value(const struct jsi_element_reader *reader, size_t begin, siz
 int jsi_element_day_form(const struct jsi_element_reader *reader, struct jsi_element *out_element,
                          bool *out_known);
 
+/* Whether it is one of the field's names. */
+bool jsi_element_name(const struct jsi_element_reader *reader, size_t begin, size_t end,
+                      int *out_value);
+
+/* What to write instead of lower-case letters in a day field ("l", "15w", "fril"), or "". */
+const char *jsi_element_capitals(const struct jsi_element_reader *reader, size_t begin, size_t end);
+
 /* Refuses the element as a whole. */
 int jsi_element_refuse(const struct jsi_element_reader *reader, int reason, const char *what);
 

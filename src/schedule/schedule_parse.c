@@ -5,6 +5,7 @@
 #include "schedule/schedule.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #define TEXT_BYTES_DEFAULT 256
 /* Beyond this no honest use is known, and list indexes stay small. */
@@ -258,6 +259,39 @@ static int parse_at(struct parse *parse, size_t at)
     return code == JOBSCHED_OK ? expect_end(parse, end) : code;
 }
 
+static bool is_word_in_any_case(const struct parse *parse, size_t begin, size_t end,
+                                const char *word)
+{
+    size_t length = strlen(word);
+    for (size_t i = 0; i < length && end - begin == length; i++) {
+        char c = parse->source.bytes[begin + i];
+        if ((c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c) != word[i]) {
+            return false;
+        }
+    }
+    return end - begin == length;
+}
+
+/* Macros are case-sensitive; what differs in nothing else is plain enough for a hint. */
+static int refuse_unknown(const struct parse *parse, size_t begin, size_t end)
+{
+    static const char *const words[] = {"@every", "@after", "@at"};
+    struct jsi_place place = {"schedule", begin, JOBSCHED_SYNTAX_MACRO};
+    const char *meant = NULL;
+    char hint[64] = "";
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        meant = is_word_in_any_case(parse, begin, end, words[i]) ? words[i] : meant;
+    }
+    for (size_t i = 0; i < sizeof macros / sizeof macros[0]; i++) {
+        meant = is_word_in_any_case(parse, begin, end, macros[i].name) ? macros[i].name : meant;
+    }
+    if (meant != NULL) {
+        (void)snprintf(hint, sizeof hint, "write \"%s\"", meant);
+    }
+    return jsi_syntax_hint(&parse->source, &place, hint, "'%.*s' is not a known macro",
+                           (int)(end - begin), parse->source.bytes + begin);
+}
+
 static int parse_macro(struct parse *parse)
 {
     const struct jsi_source *source = &parse->source;
@@ -286,7 +320,7 @@ static int parse_macro(struct parse *parse)
             return jsi_cron_parse(&fields, 0, fields.length, NULL, &parse->schedule->cron);
         }
     }
-    return refuse_macro(parse, begin, end, JOBSCHED_SYNTAX_MACRO, "is not a known macro");
+    return refuse_unknown(parse, begin, end);
 }
 
 static int parse_body(struct parse *parse)

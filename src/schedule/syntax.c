@@ -88,6 +88,16 @@ int jsi_syntax_fail_hint(const struct jsi_source *source, const struct jsi_place
     return code;
 }
 
+int jsi_syntax_hint(const struct jsi_source *source, const struct jsi_place *place,
+                    const char *hint, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int code = fail(source, place, NULL, hint, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
 size_t jsi_find(const struct jsi_source *source, size_t begin, size_t end, char c)
 {
     size_t at = begin;

@@ -33,6 +33,10 @@ int jsi_syntax_fail_hint(const struct jsi_source *source, const struct jsi_place
                          int64_t low, int64_t high, const char *hint, const char *format, ...)
     JOBSCHED_PRINTF(6, 7);
 
+/* The same without a range. */
+int jsi_syntax_hint(const struct jsi_source *source, const struct jsi_place *place,
+                    const char *hint, const char *format, ...) JOBSCHED_PRINTF(4, 5);
+
 static inline bool jsi_is_blank(char c)
 {
     return c == ' ' || c == '\t';

@@ -196,6 +196,41 @@ static void test_messages_can_be_acted_upon(void **state)
     assert_string_equal(message_of("5-20/70 * * * *"),
                         "minute: step 70 is larger than the field (60 values) at column 6 "
                         "(\"5-20/70 * * * *\")");
+    /* Where the intent is plain, a hint in the text's stead. */
+    assert_string_equal(message_of("0 24 * * *"), "hour: value 24 is outside 0-23 at column 3; "
+                                                  "for midnight use 0");
+    assert_string_equal(message_of("0 25 * * *"),
+                        "hour: value 25 is outside 0-23 at column 3 (\"0 25 * * *\")");
+    assert_string_equal(message_of("0 0 l * *"),
+                        "day-of-month: 'l' is not a name of this field at column 5; "
+                        "L and W are capital letters");
+    assert_string_equal(message_of("0 0 15w * *"),
+                        "day-of-month: '15w' is not a value at column 5; "
+                        "L and W are capital letters");
+    assert_string_equal(message_of("0 0 Lw * *"),
+                        "day-of-month: 'Lw' is not a day form at column 5; "
+                        "L and W are capital letters");
+    assert_string_equal(message_of("0 0 * * 5l"), "day-of-week: '5l' is not a value at column 9; "
+                                                  "L is a capital letter");
+    assert_string_equal(message_of("0 0 * * fril"),
+                        "day-of-week: 'fril' is not a name of this field at column 9; "
+                        "L is a capital letter");
+    assert_string_equal(message_of("0 0 * * FRI#l"),
+                        "day-of-week: occurrence 'l' is not 1-5 or L at column 13; "
+                        "L is a capital letter");
+    assert_string_equal(message_of("0 0 * * L"), "day-of-week: 'L' is not a day form at column 9; "
+                                                 "for the last Saturday of the month use \"6L\"");
+    assert_string_equal(message_of("0 0 * l *"),
+                        "month: 'l' is not a name of this field at column 7 (\"0 0 * l *\")");
+    assert_string_equal(message_of("0 0 * * fool"),
+                        "day-of-week: 'fool' is not a name of this field at column 9 "
+                        "(\"0 0 * * fool\")");
+    assert_string_equal(message_of(" @Daily"),
+                        "schedule: '@Daily' is not a known macro at column 2; write \"@daily\"");
+    assert_string_equal(message_of("@Every 5m"),
+                        "schedule: '@Every' is not a known macro at column 1; write \"@every\"");
+    assert_string_equal(message_of("@dayly"),
+                        "schedule: '@dayly' is not a known macro at column 1 (\"@dayly\")");
     assert_string_equal(message_of("0 0 * * *\n"),
                         "schedule: byte 0x0a is not allowed at column 10");
     assert_string_equal(message_of(""), "schedule: the text is empty at column 1");
