@@ -274,7 +274,8 @@ JOBSCHED_API int64_t jobsched_schedule_previous(const jobsched_schedule *schedul
 /* Whether the instant is an occurrence: 1 or 0. */
 JOBSCHED_API int jobsched_schedule_matches(const jobsched_schedule *schedule, int64_t at_ms);
 
-/* Whether the schedule has no occurrence at all: 1 or 0. Known since parsing. */
+/* Whether the schedule has no occurrence at all: 1 or 0. Known since parsing. With calendars 0 is
+ * no promise: a search that found none within its bound has proved nothing. */
 JOBSCHED_API int jobsched_schedule_is_never(const jobsched_schedule *schedule);
 
 /* Canonical text: parsed again with the same gap and overlap policy (and with a
