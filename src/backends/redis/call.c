@@ -1,8 +1,8 @@
 /* call.c: a script over the items of a call: in parts, which go out in one write, and what is done
  * when the server refuses a part. It refuses before it changes anything:
  *   NOSCRIPT  it has forgotten the scripts: they are loaded, and the part is asked again.
- *   LOST      the store is not the one that we entered: we enter again, which raises the epoch and
- *             begins a quarantine where data was lost, and ask again.
+ *   LOST      the store is not the one that we entered, or is in a new epoch: we enter again, which
+ *             raises the epoch and begins a quarantine where data was lost, and ask again.
  *   NODE      somebody has forgotten our node, or this connection: we enter again.
  *   OLD       a newer connection of this lane has entered: this one is given up.
  * Locks: the caller owns the lane; takes store->lock for moments. */
@@ -29,7 +29,7 @@ static void add_part(struct jsi_redis_lane *lane, const struct jsi_redis_job *jo
     jsi_redis_add(lane, config->node_id);
     jsi_redis_add_int(lane, lane->kind);
     jsi_redis_add_unsigned(lane, lane->nonce);
-    jsi_redis_add(lane, lane->born);
+    jsi_redis_add(lane, lane->stamp);
     jsi_redis_add_int(lane, keep);
     jsi_redis_add_exact(lane, config->history_age_ms <= 0 ? JSI_REDIS_EXACT_MAX / 2
                                                           : config->history_age_ms);
@@ -83,7 +83,7 @@ static void note(struct jsi_redis_lane *lane, jobsched_call *call)
     int64_t id = jsi_redis_int(lane->reply, 1);
     (void)pthread_mutex_lock(&store->lock);
     /* Another lane may have entered a newer store meanwhile. */
-    if (strcmp(store->born, lane->born) == 0 && id > store->id) {
+    if (strncmp(lane->stamp, store->born, strlen(store->born)) == 0 && id > store->id) {
         store->id = id;
     }
     (void)pthread_mutex_unlock(&store->lock);

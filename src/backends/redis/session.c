@@ -231,7 +231,8 @@ static int take_entry(struct jsi_redis_lane *lane, uint64_t nonce)
     store->epoch = epoch;
     jsi_redis_copy(reply, 2, store->born, sizeof store->born);
     (void)pthread_mutex_unlock(&store->lock);
-    jsi_redis_copy(reply, 2, lane->born, sizeof lane->born);
+    (void)snprintf(lane->stamp, sizeof lane->stamp, "%s:%lld", jsi_redis_text(reply, 2),
+                   (long long)epoch);
     lane->nonce = nonce;
     tell_loss(store, jsi_redis_int(reply, 4), epoch);
     return 0;

@@ -92,15 +92,15 @@ struct jsi_redis_lane {
     int kind; /* enum jobsched_lane */
     int fd;   /* -1: to be made by the next call */
     redisReader *reader;
-    uint64_t nonce;                  /* of this connection, as the node's record has it */
-    char born[JSI_REDIS_BORN_BYTES]; /* of the store that it has entered */
-    int64_t budget_ms;               /* of the call under way */
-    int64_t started_ms;              /* of the call, monotonic */
-    int64_t waited_ms;               /* of the budget, as counted by poll() */
-    int64_t sent_ms;                 /* monotonic, when the request under way went out */
-    int writes;                      /* an answer that does not come leaves the outcome unknown */
-    int sent;                        /* bytes of it have gone out */
-    size_t arguments;                /* of the command that is being made */
+    uint64_t nonce;                        /* of this connection, as the node's record has it */
+    char stamp[JSI_REDIS_BORN_BYTES + 24]; /* born and epoch of the store that it has entered */
+    int64_t budget_ms;                     /* of the call under way */
+    int64_t started_ms;                    /* of the call, monotonic */
+    int64_t waited_ms;                     /* of the budget, as counted by poll() */
+    int64_t sent_ms;                       /* monotonic, when the request under way went out */
+    int writes;       /* an answer that does not come leaves the outcome unknown */
+    int sent;         /* bytes of it have gone out */
+    size_t arguments; /* of the command that is being made */
     struct jsi_redis_text body, out;
     redisReply *reply; /* the last one */
 };

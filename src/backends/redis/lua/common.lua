@@ -21,7 +21,7 @@
 -- Numbers are doubles here: tokens, marks and ids stay below 2^53, and what may not (versions,
 -- progress) is kept as text. Never put them into text with "..": that has 14 digits.
 --
--- ARGV: 1 node, 2 lane, 3 nonce, 4 born, 5 rows to keep, 6 their age, 7 how many nodes are
+-- ARGV: 1 node, 2 lane, 3 nonce, 4 born and epoch, 5 rows to keep, 6 their age, 7 how many nodes are
 -- watched, then of each: node, beat, for how long that has stood.
 -- The reply is {now, id, ...}, or one word: what was wrong, and nothing was changed.
 local call = redis.call
@@ -30,7 +30,8 @@ local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local node = ARGV[1]
 local meta = call('HMGET', KEYS[1], 'version', 'born', 'epoch', 'id', 'quarantine', 'floor')
-if not meta[1] or meta[2] ~= ARGV[4] then
+-- In a new epoch every connection enters again, and shows what its node knows of the one before.
+if not meta[1] or meta[2] .. ':' .. meta[3] ~= ARGV[4] then
     return {'LOST'}
 end
 if meta[1] ~= '1' then
