@@ -67,14 +67,12 @@ static void test_takeover_within_the_lease(void **state)
     struct cf_node *other = redis_open(world, "other", LEASE_MS);
     jobsched_claim next = short_claim(&job, 2);
     int64_t until_ms = cf_real_mono_ms() + 2 * LEASE_MS;
-    int64_t beaten_ms = 0;
     do { /* two leases long it beats */
-        beaten_ms = cf_now(other);
+        (void)cf_now(other);
         cf_ask(other, &next);
         cf_answer(next, HELD);
         (void)poll(NULL, 0, 20);
     } while (cf_real_mono_ms() < until_ms);
-    (void)beaten_ms;
     int64_t killed_ms = cf_real_mono_ms();
     cf_kill(world, owner);
     while (next.answer == JOBSCHED_ANSWER_HELD) {
@@ -86,7 +84,7 @@ static void test_takeover_within_the_lease(void **state)
     int64_t took_ms = cf_real_mono_ms() - killed_ms;
     cf_answer(next, GRANTED);
     print_message("taken over after %lld ms of a lease of %d\n", (long long)took_ms, LEASE_MS);
-    cf_true(took_ms <= LEASE_MS + 250);
+    cf_true(took_ms <= LEASE_MS + LEASE_MS / 3);
     /* It beat at most a third of a lease before it was killed. */
     cf_true(took_ms >= LEASE_MS - LEASE_MS / 3 - 250);
 }
@@ -156,7 +154,7 @@ static void test_age_of_a_heartbeat_counts(void **state)
     int64_t now_ms = cf_real_mono_ms();
     cf_answer(next, GRANTED);
     cf_true(now_ms >= before_ms + LEASE_MS);
-    cf_true(now_ms < after_ms + LEASE_MS + LEASE_MS / 4);
+    cf_true(now_ms < after_ms + LEASE_MS + LEASE_MS * 2 / 5);
 }
 
 /* G5: the server's own clock decides nothing about who is dead: a heartbeat whose stamp is old by
@@ -213,7 +211,7 @@ static void test_pause_leaves_it_unknown(void **state)
     int64_t before_ms = cf_real_mono_ms();
     cf_equal(redis_claim(node, &run, 200), JOBSCHED_EUNKNOWN);
     int64_t took_ms = cf_real_mono_ms() - before_ms;
-    cf_true(took_ms >= 190 && took_ms < 500);
+    cf_true(took_ms >= 190 && took_ms < 2000);
     /* Not sent at all, so nothing is unknown. */
     cf_equal(redis_claim(node, &run, 50), JOBSCHED_EUNREACHABLE);
     cf_ask(node, &run);
