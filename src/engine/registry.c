@@ -138,9 +138,12 @@ int jsi_registry_find(const char *url, const jobsched_backend *const *given,
     if (failed != 0) {
         return failed;
     }
-    /* libpq takes both for the same, and people write either. */
-    if (strcmp(scheme, "postgres") == 0) {
-        memcpy(scheme, "postgresql", sizeof "postgresql");
+    /* Schemes that one driver takes besides its own: it sees the URL as it was written. */
+    static const char *const other_names[][2] = {{"postgres", "postgresql"}, {"rediss", "redis"}};
+    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++) {
+        if (strcmp(scheme, other_names[i][0]) == 0) {
+            (void)snprintf(scheme, sizeof scheme, "%s", other_names[i][1]);
+        }
     }
     const jobsched_backend *found = NULL;
     if (strcmp(scheme, "single") == 0) {

@@ -93,6 +93,34 @@ static void test_given_drivers_are_found(void **state)
     fake_backend_fini(&fake);
 }
 
+static int refuse_to_open(const jobsched_backend_config *config, void **out_backend)
+{
+    (void)out_backend;
+    return jobsched_fail(JOBSCHED_EREFUSED, 0, "was given '%s'", config->url);
+}
+
+/* Schemes that one driver takes besides its own reach it as they were written. */
+static void test_other_names_of_a_scheme(void **state)
+{
+    (void)state;
+    static const char *const urls[][2] = {{"postgres://host/db", "postgresql"},
+                                          {"postgresql://host/db", "postgresql"},
+                                          {"rediss://host", "redis"},
+                                          {"redis://host", "redis"}};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        jobsched_backend driver = *fake_backend_drivers()[0];
+        driver.scheme = urls[i][1];
+        driver.open = refuse_to_open;
+        const jobsched_backend *const drivers[] = {&driver, NULL};
+        jobsched_options options;
+        JOBSCHED_INIT(&options);
+        options.lock = urls[i][0];
+        options.backends = drivers;
+        jobsched *s = NULL;
+        assert_fails(jobsched_open(&options, &s), JOBSCHED_EREFUSED, urls[i][0]);
+    }
+}
+
 /* A backend that cannot be opened: its code and words reach the caller; nothing stays; and it can be
  * tried again. */
 static void test_failed_open_leaves_nothing(void **state)
@@ -167,6 +195,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_malformed_urls),
         cmocka_unit_test(test_unknown_schemes),
+        cmocka_unit_test(test_other_names_of_a_scheme),
         cmocka_unit_test(test_wrong_contract_is_refused),
         cmocka_unit_test(test_given_drivers_are_found),
         cmocka_unit_test(test_failed_open_leaves_nothing),
