@@ -180,7 +180,7 @@ static int64_t after_next(struct search *search, int64_t after)
 static int64_t search_next(struct search *search, int64_t after)
 {
     const struct jobsched_schedule *schedule = search->schedule;
-    struct exclusion exclusion;
+    struct exclusion exclusion = {.calendar = schedule->calendars[0]}; /* there is at least one */
     int64_t from = after;
     if (schedule->kind == JSI_KIND_AFTER) {
         return after_next(search, after);
@@ -232,7 +232,7 @@ int64_t jsi_calendars_next(const struct jobsched_schedule *schedule, int64_t aft
 int64_t jsi_calendars_previous(const struct jobsched_schedule *schedule, int64_t before)
 {
     struct search search = {schedule, SEARCH_BUDGET};
-    struct exclusion exclusion;
+    struct exclusion exclusion = {.calendar = schedule->calendars[0]}; /* there is at least one */
     int64_t to = before;
     if (schedule->calendar_policy == JOBSCHED_CALENDAR_PREVIOUS_DAY && before > JSI_LOCAL_MIN) {
         int64_t raw = jsi_parsed_raw_next(schedule, before - 1);
