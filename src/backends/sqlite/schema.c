@@ -111,6 +111,20 @@ static int identify(struct jsi_sqlite_lane *lane, int64_t *out_version)
     return 0;
 }
 
+/* The same outside of a transaction: in one of its own, because the three answers of a file that
+ * another starter makes meanwhile could each be of another moment, and then look foreign. */
+static int identify_now(struct jsi_sqlite_lane *lane, int64_t *out_version)
+{
+    int result = execute(lane, "BEGIN");
+    if (result != 0) {
+        return result;
+    }
+    result = identify(lane, out_version);
+    /* Nothing was written; where it fails, closing the connection ends it as well. */
+    (void)sqlite3_exec(lane->db, "ROLLBACK", NULL, NULL, NULL);
+    return result;
+}
+
 static int is_wal(struct jsi_sqlite_lane *lane, const char *sql, int *out_wal)
 {
     sqlite3_stmt *statement = NULL;
@@ -186,7 +200,7 @@ static int migrate(struct jsi_sqlite_lane *lane)
 int jsi_sqlite_schema(struct jsi_sqlite_lane *lane)
 {
     int64_t version = 0;
-    int result = identify(lane, &version);
+    int result = identify_now(lane, &version);
     if (result == 0) {
         result = make_wal(lane);
     }
