@@ -5,6 +5,7 @@
 #include "sqlite_shim.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -338,11 +339,15 @@ static int outsider(const char *url, const char *name_space, const char *mark, c
     return code == JOBSCHED_OK ? claim.answer : 98;
 }
 
+/* Not /proc/self/exe, which is another program under valgrind. */
+static char program_path[PATH_MAX];
+
 static void exec_outsider(const struct cf_world *world, const struct cf_job *job, const char *k)
 {
     char mark[32];
     (void)snprintf(mark, sizeof mark, "%lld", (long long)job->mark_ms);
-    (void)execl("/proc/self/exe", "outsider", world->url, world->name_space, mark, k, (char *)NULL);
+    (void)execl(program_path, program_path, "outsider", world->url, world->name_space, mark, k,
+                (char *)NULL);
     _exit(97);
 }
 
@@ -509,8 +514,11 @@ static void test_lanes_at_the_same_time(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 5 && strcmp(argv[0], "outsider") == 0) {
-        return outsider(argv[1], argv[2], argv[3], argv[4]);
+    if (realpath(argv[0], program_path) == NULL) {
+        return 2;
+    }
+    if (argc == 6 && strcmp(argv[1], "outsider") == 0) {
+        return outsider(argv[2], argv[3], argv[4], argv[5]);
     }
 #define TEST(name) cmocka_unit_test_setup_teardown(name, sqlite_set_up, sqlite_tear_down)
     const struct CMUnitTest tests[] = {
