@@ -121,6 +121,48 @@ static void test_many_starters_make_one_schema(void **state)
              0);
 }
 
+/* Between the questions that a starter asks of a new file, another one makes the file its own. */
+static int make_meanwhile(unsigned event, void *made, void *statement, void *text)
+{
+    (void)event;
+    (void)statement;
+    int *done = made;
+    if (strcmp(text, "PRAGMA user_version") == 0 && !*done) {
+        sqlite3 *other = NULL;
+        *done = 1;
+        if (sqlite3_open(sqlite_path, &other) == SQLITE_OK) {
+            /* It may be refused: whoever reads in a transaction keeps it out. */
+            (void)sqlite3_exec(other,
+                               "BEGIN IMMEDIATE; PRAGMA application_id = 0x6a736368;"
+                               "CREATE TABLE fence(id INTEGER PRIMARY KEY); COMMIT",
+                               NULL, NULL, NULL);
+        }
+        (void)sqlite3_close(other);
+    }
+    return 0;
+}
+
+static int made_meanwhile;
+
+static int watch_connection(sqlite3 *db, char **error, const struct sqlite3_api_routines *api)
+{
+    (void)error;
+    (void)api;
+    return sqlite3_trace_v2(db, SQLITE_TRACE_STMT, make_meanwhile, &made_meanwhile);
+}
+
+/* G16: a starter that comes while another makes the schema does not take the file for that of another
+ * application, though some of its questions are answered before and some after. */
+static void test_file_made_meanwhile_is_not_foreign(void **state)
+{
+    made_meanwhile = 0;
+    cf_equal(sqlite3_auto_extension((void (*)(void))watch_connection), SQLITE_OK);
+    int code = sqlite_try_path(*state, sqlite_path);
+    cf_equal(sqlite3_cancel_auto_extension((void (*)(void))watch_connection), 1);
+    cf_equal(made_meanwhile, 1);
+    cf_equal(code, 0);
+}
+
 static void expect_refusal(struct cf_world *world, int code)
 {
     void *before = NULL, *after = NULL;
@@ -371,6 +413,7 @@ int main(void)
         TEST(test_spellings_of_a_path),
         TEST(test_missing_directory_is_named),
         TEST(test_many_starters_make_one_schema),
+        TEST(test_file_made_meanwhile_is_not_foreign),
         TEST(test_newer_schema_is_refused),
         TEST(test_foreign_database_is_refused),
         TEST(test_damaged_file_is_data_lost),
