@@ -30,14 +30,11 @@ int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_
     if (ask == NULL) {
         return JOBSCHED_ENOMEM;
     }
-    static const int32_t when_held[] = {[JOBSCHED_OVERLAP_SKIP] = JOBSCHED_HELD_SKIP,
-                                        [JOBSCHED_OVERLAP_QUEUE] = JOBSCHED_HELD_WAIT,
-                                        [JOBSCHED_OVERLAP_ALLOW] = JOBSCHED_HELD_ALLOW};
     ask->job = job;
     ask->kind = kind;
     ask->scheduled_ms = scheduled_ms;
     ask->extra = true;
-    ask->when_held = when_held[job->spec.overlap];
+    ask->when_held = jsi_when_held(job);
     if (kind == JOBSCHED_KIND_RERUN && ask->when_held == JOBSCHED_HELD_SKIP) {
         ask->when_held = JOBSCHED_HELD_WAIT; /* an interrupted run is owed its rerun */
     }

@@ -26,12 +26,9 @@ int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms)
 
 static void ask_run(jsi_job *job, int kind)
 {
-    static const int32_t when_held[] = {[JOBSCHED_OVERLAP_SKIP] = JOBSCHED_HELD_SKIP,
-                                        [JOBSCHED_OVERLAP_QUEUE] = JOBSCHED_HELD_WAIT,
-                                        [JOBSCHED_OVERLAP_ALLOW] = JOBSCHED_HELD_ALLOW};
     job->ask.kind = kind;
     job->ask.scheduled_ms = job->next_ms;
-    job->ask.when_held = when_held[job->spec.overlap];
+    job->ask.when_held = jsi_when_held(job);
     /* "Each missed occurrence" would be defeated if the second were skipped because the first
      * still runs. */
     if (kind == JOBSCHED_KIND_CATCH_UP && job->spec.misfire == JOBSCHED_MISFIRE_ALL &&

@@ -240,6 +240,24 @@ static inline int64_t jsi_now_locked(const jobsched *s)
     return jsi_timesync_now(&s->sync, jsi_mono(s));
 }
 
+static inline int64_t jsi_earlier(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* What becomes of an occurrence of the job while another run holds it. */
+static inline int32_t jsi_when_held(const jsi_job *job)
+{
+    switch (job->spec.overlap) {
+    case JOBSCHED_OVERLAP_QUEUE:
+        return JOBSCHED_HELD_WAIT;
+    case JOBSCHED_OVERLAP_ALLOW:
+        return JOBSCHED_HELD_ALLOW;
+    default:
+        return JOBSCHED_HELD_SKIP;
+    }
+}
+
 /* ---- settings.c, registry.c ---------------------------------------------- */
 
 int jsi_settings_init(jsi_settings *out_settings, const jobsched_options *options,

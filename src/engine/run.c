@@ -116,11 +116,6 @@ void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)
     }
 }
 
-static int64_t earlier(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
-
 void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retries)
 {
     if (mono_ms < s->next_run_event_mono_ms) {
@@ -138,7 +133,7 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
         if (mono_ms >= lease_until_ms) {
             jsi_run_stop_locked(s, run, JOBSCHED_STOP_LEASE_LOST);
         } else {
-            next_ms = earlier(next_ms, lease_until_ms);
+            next_ms = jsi_earlier(next_ms, lease_until_ms);
         }
         if (mono_ms >= run->timeout_at_mono_ms) {
             run->timeout_at_mono_ms = JOBSCHED_NONE;
@@ -150,8 +145,8 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
             s->executing++;
             jsi_list_append(out_retries, &run->work_link);
         }
-        next_ms = earlier(next_ms, run->timeout_at_mono_ms);
-        next_ms = earlier(next_ms, run->retry_at_mono_ms);
+        next_ms = jsi_earlier(next_ms, run->timeout_at_mono_ms);
+        next_ms = jsi_earlier(next_ms, run->retry_at_mono_ms);
     }
     s->next_run_event_mono_ms = next_ms;
 }

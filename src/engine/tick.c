@@ -60,11 +60,6 @@ static int64_t take_held(jobsched *s, int64_t mono_ms)
     return next_ms;
 }
 
-static int64_t earlier(int64_t one, int64_t other)
-{
-    return one < other ? one : other;
-}
-
 int64_t jsi_tick(jobsched *s)
 {
     jsi_link retries;
@@ -78,14 +73,14 @@ int64_t jsi_tick(jobsched *s)
         take_due(s, jsi_timesync_now(&s->sync, mono_ms));
         int64_t due_ms = jsi_due_next(&s->due);
         if (due_ms != JOBSCHED_NONE) {
-            again_ms = earlier(again_ms, due_ms - s->sync.low_ms);
+            again_ms = jsi_earlier(again_ms, due_ms - s->sync.low_ms);
         }
     }
     if (s->state == JSI_STARTED || s->state == JSI_STOPPED) {
-        again_ms = earlier(again_ms, take_held(s, mono_ms));
+        again_ms = jsi_earlier(again_ms, take_held(s, mono_ms));
     }
     jsi_run_deadlines_locked(s, mono_ms, &retries);
-    again_ms = earlier(again_ms, s->next_run_event_mono_ms);
+    again_ms = jsi_earlier(again_ms, s->next_run_event_mono_ms);
     (void)pthread_mutex_unlock(&s->lock);
     for (jsi_link *link; (link = jsi_list_take(&retries)) != NULL;) {
         jsi_run_submit(s, JSI_CONTAINER(link, jobsched_run, work_link));
