@@ -69,6 +69,12 @@ typedef struct jobsched_call {
     int64_t timeout_ms;  /* in: the operation returns within this, whatever happens */
     uint64_t grants_max; /* in, claim only: at most so many runs are granted; 0: no bound */
     int64_t now_ms;      /* out, on success: the backend's clock, read inside the atomic step */
+    /* out, lane KEEP, on failure: the instant by config.clock.mono_ms from which the
+     * store may give this node's runs to others although their leases last, because it
+     * saw, or may have seen, the end of what proves that this node lives (a session).
+     * The engine stops the runs before, unless a renewal succeeds first (G5).
+     * JOBSCHED_NONE, as it is given: the leases are all there is. */
+    int64_t lost_at_mono_ms;
 } jobsched_call;
 
 typedef struct jobsched_backend_config {
@@ -88,6 +94,10 @@ typedef struct jobsched_backend_config {
      * from inside visit callbacks. */
     void (*notice)(void *notice_data, int kind, const char *message);
     void *notice_data;
+    /* Not 0: this handle only asks and commands (lane ADMIN). It enters no node, and
+     * announce, withdraw, claim, finish, renew and reap are never called. */
+    int32_t control_only;
+    int32_t reserved;
 } jobsched_backend_config;
 
 /* ---- announce ----------------------------------------------------------- */
@@ -103,8 +113,9 @@ typedef struct jobsched_announcement {
     int64_t last_end_ms; /* when the last run ended; JOBSCHED_NONE when none has */
     int32_t in_force;    /* 0: another definition is in force, this node must stand down */
     int32_t paused;
-    int32_t removed; /* a tombstone is in force */
-    int32_t reserved;
+    int32_t removed;  /* a tombstone is in force */
+    int32_t conflict; /* this very call put another text in force under an equal version above 0:
+                         two builds claim to be the same */
 } jobsched_announcement;
 
 /* ---- claim -------------------------------------------------------------- */
@@ -281,7 +292,8 @@ typedef struct jobsched_backend {
      *        generation + 1, mark = max(mark, now), a tombstone is lifted if the
      *        version is larger
      *   smaller version                                 -> not in force
-     * Starting changes nothing else: neither pauses, nor marks, nor runs (G7).
+     * Starting changes nothing else: neither pauses, nor marks, nor runs (G7). Also
+     * notes that this node registers the job, with this text and version.
      * Idempotent. */
     int (*announce)(void *backend, jobsched_call *call, jobsched_announcement *items, size_t count);
 
@@ -352,6 +364,42 @@ typedef struct jobsched_backend {
     /* Required. Lane ADMIN. As jobsched_runs(). */
     int (*runs)(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                 jobsched_run_visit_fn visit, void *visit_data);
+
+    /* The rest is optional: NULL where a backend has nothing to offer. */
+
+    /* Lane ADMIN. Visits the ledger row of a trigger, once, or ENOTFOUND. */
+    int (*find)(void *backend, jobsched_call *call, const char *job, const char *request,
+                jobsched_run_visit_fn visit, void *visit_data);
+
+    /* Lane ADMIN. As jobsched_jobs() and jobsched_nodes(): all fences, tombstones
+     * included, or that of one job (ENOTFOUND); all nodes that are not known to be
+     * dead. Sorted by name (bytes). next_at_ms is the engine's to fill in.
+     * Not atomic over more than one job. */
+    int (*jobs)(void *backend, jobsched_call *call, const char *job, jobsched_job_visit_fn visit,
+                void *visit_data);
+    int (*nodes)(void *backend, jobsched_call *call, jobsched_node_visit_fn visit,
+                 void *visit_data);
+
+    /* Lane CLAIM. This node registers these jobs no more (after announce() it did):
+     * only what jobs() and nodes() tell of changes. Unknown names are ignored. */
+    int (*withdraw)(void *backend, jobsched_call *call, const char *const *jobs, size_t count);
+
+    /* Lane ADMIN. As jobsched_check(): what an operator should know or mend in the
+     * store: rights, schema, poolers, replicas, persistence, eviction. One visit for
+     * each thing looked at, also when it is well. */
+    int (*check)(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                 void *visit_data);
+
+    /* The keeper's thread, between calls on lane KEEP. A descriptor to poll for
+     * reading, or -1; asked for again after each call. Readable means: something came
+     * (a control call, a trigger, an end of the session), so renew and reap now, which
+     * also take away what was readable. Losing such a push costs latency only. */
+    int (*watch)(void *backend);
+
+    /* Without open(). As jobsched_schema(): visits the statements, in their order, that
+     * create or bring up to date what the URL names, for those whose administrator must
+     * apply them. */
+    int (*schema)(const char *url, jobsched_text_visit_fn visit, void *visit_data);
 } jobsched_backend;
 
 /* The drivers that ship. A dynamically loaded backend of scheme "x" is
@@ -359,6 +407,8 @@ typedef struct jobsched_backend {
  * jobsched_backend_x ('-' and '+' in a scheme become '_'). */
 JOBSCHED_API const jobsched_backend *jobsched_backend_single(void);
 JOBSCHED_API const jobsched_backend *jobsched_backend_sqlite(void);
+JOBSCHED_API const jobsched_backend *jobsched_backend_postgresql(void);
+JOBSCHED_API const jobsched_backend *jobsched_backend_redis(void);
 
 #ifdef __cplusplus
 }

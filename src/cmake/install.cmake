@@ -16,8 +16,8 @@ install(TARGETS jobsched jobsched_static EXPORT jobsched-targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 install(FILES ${PROJECT_SOURCE_DIR}/include/jobsched.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-install(FILES ${PROJECT_SOURCE_DIR}/include/jobsched/backend.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/jobsched COMPONENT development)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/jobsched
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
 install(EXPORT jobsched-targets NAMESPACE jobsched::
   DESTINATION ${jobsched_cmake_dir} COMPONENT development)
 

@@ -46,7 +46,9 @@ typedef struct request_frame {
 
 static request_frame begin(const jobsched *s, int lane)
 {
-    return (request_frame){.call = {.lane = lane, .timeout_ms = s->settings.request_timeout_ms},
+    return (request_frame){.call = {.lane = lane,
+                                    .timeout_ms = s->settings.request_timeout_ms,
+                                    .lost_at_mono_ms = JOBSCHED_NONE},
                            .sent_mono_ms = jsi_mono(s)};
 }
 

@@ -120,7 +120,7 @@ step_pkgconfig()
     PKG_CONFIG_PATH=$libdir/pkgconfig
     export PKG_CONFIG_PATH
     pkg-config --exists --print-errors jobsched jobsched-sqlite
-    version=$(sed -n 's/^#define JOBSCHED_VERSION  *"\(.*\)"$/\1/p' "$source/include/jobsched.h")
+    version=$(sed -n 's/^#define JOBSCHED_VERSION  *"\(.*\)"$/\1/p' "$source/include/jobsched/base.h")
     [ "$(pkg-config --modversion jobsched)" = "$version" ] ||
         die "pkg-config says version '$(pkg-config --modversion jobsched)', the header '$version'"
 

@@ -82,7 +82,7 @@ function check_quoted(name)
 
 function check_angled(name)
 {
-    if (name == "jobsched.h" || name == "jobsched/backend.h") {
+    if (name == "jobsched.h" || (name ~ /^jobsched\/[a-z]+\.h$/ && exists("include/" name))) {
         return
     }
     if (room == "include") {
