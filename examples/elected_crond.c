@@ -38,17 +38,10 @@ static void print_findings(const crontab *table, const char *path)
 
 static void print_job(const crontab_entry *entry, const char *name_space)
 {
-    /* As of a registered job: what is printed is what will fire. */
-    char key[2 * JOBSCHED_NAME_BYTES + 2];
-    jobsched_schedule_options options;
     jobsched_schedule *schedule;
     char next[INSTANT_BYTES] = "-";
 
-    JOBSCHED_INIT(&options);
-    (void)snprintf(key, sizeof key, "%s/%s", name_space, entry->name);
-    options.timezone = entry->zone;
-    options.key = key;
-    if (jobsched_schedule_parse(entry->schedule, &options, &schedule) == JOBSCHED_OK) {
+    if (crontab_entry_schedule(entry, name_space, &schedule) == JOBSCHED_OK) {
         int64_t at_ms = jobsched_schedule_next(schedule, wall_ms());
 
         if (at_ms != JOBSCHED_NONE) {
@@ -65,7 +58,7 @@ static int check(const char *path, const char *name_space)
     crontab *table;
     int result;
 
-    if (crontab_read(path, &table, message, sizeof message) != 0) {
+    if (crontab_read(path, name_space, &table, message, sizeof message) != 0) {
         fprintf(stderr, "elected-crond: '%s' %s\n", path, message);
         return CROND_FAILED;
     }
@@ -83,13 +76,13 @@ static int check(const char *path, const char *name_space)
     return result;
 }
 
-/* The one that a scheduler of the same command line has. */
-static const char *check_name_space(const crond_options *options)
+/* The one that the scheduler has. */
+static const char *name_space_of(const crond_options *options)
 {
     jobsched_options settings;
 
     JOBSCHED_INIT(&settings);
-    (void)jobsched_set_from_environment(&settings); /* its errors are those of a start */
+    (void)jobsched_set_from_environment(&settings); /* open_scheduler() tells its errors */
     if (options->name_space != NULL) {
         return options->name_space;
     }
@@ -147,7 +140,7 @@ static int load(crond *self, const char *path, int reload)
     crontab *table;
     size_t errors, warnings;
 
-    if (crontab_read(path, &table, message, sizeof message) != 0) {
+    if (crontab_read(path, self->name_space, &table, message, sizeof message) != 0) {
         log_message(LOG_ERROR, "crontab.unreadable", "'%s' %s%s", path, message, kept);
         return -1;
     }
@@ -398,10 +391,11 @@ int main(int argc, char **argv)
         return leave;
     }
     if (options.check) {
-        return check(options.file, check_name_space(&options));
+        return check(options.file, name_space_of(&options));
     }
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(name, sizeof name, "%s:%ld", host, (long)getpid());
+    self.name_space = name_space_of(&options);
     self.node = options.node != NULL ? options.node : name;
     log_setup(options.least_level, self.node);
     self.shutdown_grace_ms = shutdown_grace_ms(options.drain_ms);

@@ -192,11 +192,12 @@ static void read_lines(reader *state, const char *text, size_t bytes)
     drop_comments(state);
 }
 
-int crontab_parse(const char *text, size_t bytes, crontab **out_table)
+int crontab_parse(const char *text, size_t bytes, const char *name_space, crontab **out_table)
 {
     reader state;
 
     memset(&state, 0, sizeof state);
+    state.name_space = name_space;
     state.table = calloc(1, sizeof *state.table);
     if (state.table == NULL) {
         return -1;
@@ -271,7 +272,8 @@ static int read_all(int fd, char *text, size_t *out_bytes, char *message, size_t
     return -1;
 }
 
-int crontab_read(const char *path, crontab **out_table, char *message, size_t message_bytes)
+int crontab_read(const char *path, const char *name_space, crontab **out_table, char *message,
+                 size_t message_bytes)
 {
     size_t bytes = 0;
     int result = -1;
@@ -285,7 +287,7 @@ int crontab_read(const char *path, crontab **out_table, char *message, size_t me
     if (text == NULL) {
         (void)snprintf(message, message_bytes, "cannot be read: out of memory");
     } else if (read_all(fd, text, &bytes, message, message_bytes) == 0) {
-        result = crontab_parse(text, bytes, out_table);
+        result = crontab_parse(text, bytes, name_space, out_table);
         if (result != 0) {
             (void)snprintf(message, message_bytes, "cannot be read: out of memory");
         }

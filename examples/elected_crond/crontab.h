@@ -4,6 +4,8 @@
 
 #include "setting.h"
 
+#include <jobsched.h>
+
 #include <stdio.h>
 
 /* Bounds, so that rubbish (a core dump, a log) costs little. No honest crontab is near them. */
@@ -35,6 +37,15 @@ void crontab_entry_release(crontab_entry *entry);
 /* Whether two entries of one name do the same: 1 or 0. */
 int crontab_entry_same(const crontab_entry *a, const crontab_entry *b);
 
+/* Sets what the comment above the line says. 0 or a code of the library. */
+int crontab_entry_options(const crontab_entry *entry, jobsched_job_spec *spec);
+
+/* The schedule exactly as the job of this namespace has it: H and ~ pick by namespace and name, and
+ * the zone and the options decide, too. 0 or a code of the library; JOBSCHED_ENEVER: no time comes
+ * of it, and the options do not allow that. */
+int crontab_entry_schedule(const crontab_entry *entry, const char *name_space,
+                           jobsched_schedule **out_schedule);
+
 enum crontab_severity {
     CRONTAB_ERROR = 1,  /* the line is not used */
     CRONTAB_WARNING = 2 /* the line is used, though perhaps not as it was meant */
@@ -56,13 +67,14 @@ typedef struct crontab {
     size_t error_count, warning_count; /* also of findings that were not kept */
 } crontab;
 
-/* Reads a whole crontab from memory. A bad line becomes a finding and does not touch the others.
- * -1: out of memory, *out_table is untouched. */
-int crontab_parse(const char *text, size_t bytes, crontab **out_table);
+/* Reads a whole crontab from memory for jobs of this namespace. A bad line becomes a finding and does
+ * not touch the others. -1: out of memory, *out_table is untouched. */
+int crontab_parse(const char *text, size_t bytes, const char *name_space, crontab **out_table);
 
 /* Reads a file, which must be a regular one of at most CRONTAB_BYTES_MAX bytes. On -1 message tells
  * why in one line, without the path. */
-int crontab_read(const char *path, crontab **out_table, char *message, size_t message_bytes);
+int crontab_read(const char *path, const char *name_space, crontab **out_table, char *message,
+                 size_t message_bytes);
 void crontab_free(crontab *table);
 
 /* PATH:LINE:COLUMN: message, with the line and a caret below. */

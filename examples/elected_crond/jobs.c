@@ -195,24 +195,6 @@ static int run_entry(jobsched_run *run, void *user_data)
     return code;
 }
 
-/* Only numbers and choices, so nothing of the text is needed later. */
-static int apply_options(const crontab_entry *entry, jobsched_job_spec *spec)
-{
-    char *copy = strdup(entry->options == NULL ? "" : entry->options), *rest = copy, *word;
-    int result = copy == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
-
-    while (result == JOBSCHED_OK && (word = strsep(&rest, " ")) != NULL) {
-        char *value = strchr(word, '=');
-
-        if (value != NULL) {
-            *value = '\0';
-            result = jobsched_job_set(spec, word, value + 1);
-        }
-    }
-    free(copy);
-    return result;
-}
-
 static int add_entry(crond *self, crontab_entry *entry)
 {
     binding *job = malloc(sizeof *job);
@@ -231,7 +213,7 @@ static int add_entry(crond *self, crontab_entry *entry)
     spec.run = run_entry;
     spec.user_data = job;
     spec.user_data_free = free_binding;
-    result = apply_options(entry, &spec);
+    result = crontab_entry_options(entry, &spec);
     if (result == JOBSCHED_OK) {
         result = jobsched_add(self->scheduler, &spec, NULL);
     }

@@ -11,7 +11,7 @@
 /* What every job knows. */
 typedef struct crond {
     jobsched *scheduler;
-    const char *node;
+    const char *name_space, *node;
     char **environment;        /* of commands, before the crontab's settings */
     int64_t shutdown_grace_ms; /* between SIGTERM and SIGKILL while elected-crond shuts down */
     atomic_int hurry;          /* the second signal: commands end now */

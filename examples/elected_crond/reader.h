@@ -4,6 +4,9 @@
 
 #include "crontab.h"
 
+/* The library refuses longer texts of schedules. */
+#define SCHEDULE_BYTES_MAX 256
+
 enum seconds_mode {
     SECONDS_AUTO = 0, /* each line is looked at */
     SECONDS_NO = 1,   /* always five fields */
@@ -31,6 +34,7 @@ typedef struct reader_comment {
 
 typedef struct reader {
     crontab *table;
+    const char *name_space; /* borrowed */
     size_t entry_room, finding_room;
     setting *settings;                 /* in force; the reader holds it */
     int seconds;                       /* enum seconds_mode */
@@ -64,8 +68,8 @@ char *reader_options(reader *state);
 /* A schedule line: an entry or findings. */
 void reader_entry(reader *state, const reader_line *line, size_t at);
 
-/* Whether text is a usable schedule, as the library says: 0, or its code with the detail in
- * jobsched_last_error(). */
+/* Whether text is well-formed as a schedule, for any name: 0, or the library's code with the detail in
+ * jobsched_last_error(). Whether a time comes of it is for crontab_entry_schedule() to say. */
 int reader_schedule_check(const char *text, size_t bytes, const char *zone);
 
 /* Offset of the first byte from at on that is not (skip_blanks) or is (skip_word) blank. */

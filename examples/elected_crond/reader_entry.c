@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_SLOTS   32768 /* a power of two, at least three times CRONTAB_ENTRIES_MAX */
-#define SLUG_BYTES   32
-#define INDENT_BYTES 40
+#define NAME_SLOTS 32768 /* a power of two, at least three times CRONTAB_ENTRIES_MAX */
+#define SLUG_BYTES 32
 
 _Static_assert(NAME_SLOTS >= 3 * CRONTAB_ENTRIES_MAX, "a full table of names makes searches long");
 
@@ -56,6 +55,37 @@ int crontab_entry_same(const crontab_entry *a, const crontab_entry *b)
            same_text(a->zone, b->zone) && same_text(a->command, b->command) &&
            same_text(a->input, b->input) && same_text(a->options, b->options) &&
            setting_digest(a->settings) == setting_digest(b->settings);
+}
+
+int crontab_entry_schedule(const crontab_entry *entry, const char *name_space,
+                           jobsched_schedule **out_schedule)
+{
+    char key[2 * JOBSCHED_NAME_BYTES + 2]; /* as of a registered job */
+    jobsched_schedule_options options;
+    jobsched_schedule *schedule;
+    jobsched_job_spec spec;
+    int result;
+
+    JOBSCHED_INIT(&spec);
+    JOBSCHED_INIT(&options);
+    result = crontab_entry_options(entry, &spec);
+    (void)snprintf(key, sizeof key, "%s/%s", name_space, entry->name);
+    options.timezone = entry->zone;
+    options.key = key;
+    options.dst_gap = spec.dst_gap;
+    options.dst_overlap = spec.dst_overlap;
+    if (result == JOBSCHED_OK) {
+        result = jobsched_schedule_parse(entry->schedule, &options, &schedule);
+    }
+    if (result != JOBSCHED_OK) {
+        return result;
+    }
+    if (jobsched_schedule_is_never(schedule) && !spec.allow_never) {
+        jobsched_schedule_free(schedule);
+        return JOBSCHED_ENEVER;
+    }
+    *out_schedule = schedule;
+    return JOBSCHED_OK;
 }
 
 /* In the command a backslash protects the next byte, and is taken away before '%' only; the first
@@ -262,7 +292,7 @@ static int make_room(reader *state, const reader_line *line, size_t at)
  * line; not with so many that the text gets too long by them. */
 static int check_schedule(reader *state, const reader_line *line, const split_line *split)
 {
-    size_t from = split->schedule_at <= INDENT_BYTES ? 0 : split->schedule_at;
+    size_t from = split->schedule_end <= SCHEDULE_BYTES_MAX ? 0 : split->schedule_at;
     int result = reader_schedule_check(line->text + from, split->schedule_end - from, NULL);
     const jobsched_error *error = jobsched_last_error();
 
@@ -271,9 +301,6 @@ static int check_schedule(reader *state, const reader_line *line, const split_li
     }
     if (result == JOBSCHED_ENOMEM) {
         state->out_of_memory = 1;
-    } else if (result == JOBSCHED_ENEVER) {
-        reader_find(state, CRONTAB_ERROR, line, split->schedule_at, "%s",
-                    jobsched_code_text(result));
     } else {
         size_t offset = error->position < 0 ? split->schedule_at : from + (size_t)error->position;
 
@@ -312,6 +339,32 @@ static void fill_entry(reader *state, const reader_line *line, const split_line 
     }
 }
 
+/* The entry is whole: only now its name and its zone tell whether a time comes of the schedule. H may
+ * pick a day that the month lacks, and a zone may lack the one instant that is named. */
+static int check_times(reader *state, const reader_line *line, const split_line *split,
+                       const crontab_entry *entry)
+{
+    jobsched_schedule *schedule;
+    int result = crontab_entry_schedule(entry, state->name_space, &schedule);
+
+    if (result == JOBSCHED_OK) {
+        jobsched_schedule_free(schedule);
+        return 0;
+    }
+    if (result == JOBSCHED_ENOMEM) {
+        state->out_of_memory = 1;
+    } else if (result == JOBSCHED_ENEVER && strpbrk(entry->schedule, "H~") != NULL) {
+        reader_find(state, CRONTAB_ERROR, line, split->schedule_at,
+                    "%s with what is picked for job '%s' of namespace '%s'",
+                    jobsched_code_text(result), entry->name, state->name_space);
+    } else {
+        reader_find(state, CRONTAB_ERROR, line, split->schedule_at, "%s",
+                    result == JOBSCHED_ENEVER ? jobsched_code_text(result)
+                                              : jobsched_last_error()->message);
+    }
+    return -1;
+}
+
 void reader_entry(reader *state, const reader_line *line, size_t at)
 {
     split_line split;
@@ -336,7 +389,7 @@ void reader_entry(reader *state, const reader_line *line, size_t at)
     }
     atomic_init(&held->holders, 1);
     fill_entry(state, line, &split, &held->entry);
-    if (held->entry.name == NULL) {
+    if (held->entry.name == NULL || check_times(state, line, &split, &held->entry) != 0) {
         crontab_entry_release(&held->entry);
         return;
     }

@@ -11,6 +11,24 @@
 /* Longest part; no setting of a job comes near. */
 #define OPTION_BYTES 80
 
+/* Only numbers and choices, so nothing of the text is needed later. */
+int crontab_entry_options(const crontab_entry *entry, jobsched_job_spec *spec)
+{
+    char *copy = strdup(entry->options == NULL ? "" : entry->options), *rest = copy, *word;
+    int result = copy == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
+
+    while (result == JOBSCHED_OK && (word = strsep(&rest, " ")) != NULL) {
+        char *value = strchr(word, '=');
+
+        if (value != NULL) {
+            *value = '\0';
+            result = jobsched_job_set(spec, word, value + 1);
+        }
+    }
+    free(copy);
+    return result;
+}
+
 /* What the line itself says. */
 static int is_of_the_line(const char *key)
 {

@@ -357,9 +357,12 @@ static int check_zone(const ctl_request *request)
 
 static int check_text(lint *state)
 {
-    int failed = index_lines(state) != 0 ||
-                 crontab_parse(state->text, state->bytes, &state->table) != 0 ||
-                 copy_findings(state) != 0;
+    int failed =
+        index_lines(state) != 0 ||
+        crontab_parse(state->text, state->bytes,
+                      state->request->name_space == NULL ? "default" : state->request->name_space,
+                      &state->table) != 0 ||
+        copy_findings(state) != 0;
     int result = CTL_OK;
 
     for (size_t i = 0; !failed && i < state->table->entry_count; i++) {

@@ -25,7 +25,7 @@ static crontab *parse_bytes(const char *text, size_t bytes)
 
     assert_non_null(copy);
     memcpy(copy, text, bytes);
-    assert_int_equal(crontab_parse(copy, bytes, &table), 0);
+    assert_int_equal(crontab_parse(copy, bytes, "default", &table), 0);
     free(copy);
     return table;
 }
@@ -139,6 +139,8 @@ static const bad_row bad_rows[] = {
     {"@every 5s", 1, 10, E, 0, "no command"},
     {"@at tomorrow c", 1, 5, E, 0, ""},
     {"0 0 31 2 * c", 1, 1, E, 0, "never"},
+    {"CRON_TZ=America/New_York\n@at 1970-01-01T00:00:00Z c", 2, 1, E, 0, "never"},
+    {"# name: a\n# jobsched: allow_never=maybe\n0 0 31 2 * c", 2, 13, E, 0, "maybe"},
     {"61 * * * * * c", 1, 1, E, 0, "61"},
     {"* * * * * 8 c", 1, 11, E, 0, "0-7"},
     {"0 0 1 1 * 5", 1, 12, E, 0, "no command"},
@@ -187,6 +189,49 @@ static void test_bad_lines_are_told_with_their_place(void **state)
         assert_int_equal(table->error_count, row->severity == E ? 1 : 0);
         crontab_free(table);
     }
+}
+
+/* H picks 28 for one name and 31 for another, of which February has one: each line is judged as the job
+ * that it becomes, so that what the check accepts the scheduler takes, and nothing else. The picks
+ * are published (docs/schedules.md), so these rows hold for ever. */
+static void test_never_is_judged_by_the_jobs_own_picks(void **state)
+{
+    static const struct {
+        const char *name, *name_space;
+        size_t usable;
+    } rows[] = {{"a", "default", 0}, {"c", "default", 1}, {"e", "default", 0}, {"e", "other", 1}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[64];
+        crontab *table = NULL;
+
+        (void)snprintf(text, sizeof text, "# name: %s\n0 0 H(28-31) 2 * c", rows[i].name);
+        assert_int_equal(crontab_parse(text, strlen(text), rows[i].name_space, &table), 0);
+        print_message("%s of %s: %zu\n", rows[i].name, rows[i].name_space, table->entry_count);
+        assert_int_equal(table->entry_count, rows[i].usable);
+        assert_int_equal(table->finding_count, 1 - rows[i].usable);
+        if (rows[i].usable == 0) {
+            assert_int_equal(table->findings[0].line, 2);
+            assert_non_null(strstr(table->findings[0].message, "namespace"));
+        }
+        crontab_free(table);
+    }
+}
+
+/* What a zone lacks: the span of schedules is one of local years. */
+static void test_a_line_is_judged_in_its_zone(void **state)
+{
+    crontab *table = parse("CRON_TZ=Europe/London\n@at 1969-12-31T23:00:00Z c");
+
+    (void)state;
+    assert_int_equal(table->entry_count, 1); /* there it is 1970 already */
+    assert_int_equal(table->finding_count, 0);
+    crontab_free(table);
+    table = parse("# jobsched: allow_never=yes\n0 0 31 2 * c");
+    assert_int_equal(table->entry_count, 1); /* parked on purpose, as the library has it */
+    assert_int_equal(table->finding_count, 0);
+    crontab_free(table);
 }
 
 /* The printed form has the caret under the place, whatever bytes the line has. */
@@ -387,6 +432,24 @@ static void test_lines_of_an_unusable_zone_are_refused(void **state)
     crontab_free(table);
 }
 
+/* The blanks before a schedule do not count for its length. */
+static void test_an_indented_long_schedule_is_taken(void **state)
+{
+    char text[512];
+    size_t bytes = (size_t)snprintf(text, sizeof text, "%39s0", "");
+    crontab *table;
+
+    (void)state;
+    while (bytes < 39 + 240) {
+        bytes += (size_t)snprintf(text + bytes, sizeof text - bytes, ",10");
+    }
+    (void)snprintf(text + bytes, sizeof text - bytes, " * * * * c");
+    table = parse(text);
+    assert_int_equal(table->finding_count, 0);
+    assert_int_equal(table->entry_count, 1);
+    crontab_free(table);
+}
+
 static void test_long_lines_and_many_lines_are_bounded(void **state)
 {
     size_t bytes = 0, most = 512 * 1024;
@@ -530,23 +593,23 @@ static void test_only_regular_files_of_some_size_are_read(void **state)
     assert_non_null(mkdtemp(folder));
     (void)snprintf(path, sizeof path, "%s/tab", folder);
     write_file(path, "@daily a\n@daily b");
-    assert_int_equal(crontab_read(path, &table, message, sizeof message), 0);
+    assert_int_equal(crontab_read(path, "default", &table, message, sizeof message), 0);
     assert_int_equal(table->entry_count, 2);
     crontab_free(table);
     table = NULL;
     assert_int_equal(truncate(path, CRONTAB_BYTES_MAX + 1), 0);
-    assert_int_equal(crontab_read(path, &table, message, sizeof message), -1);
+    assert_int_equal(crontab_read(path, "default", &table, message, sizeof message), -1);
     assert_non_null(strstr(message, "larger"));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(crontab_read(path, &table, message, sizeof message), -1);
+    assert_int_equal(crontab_read(path, "default", &table, message, sizeof message), -1);
     assert_non_null(strstr(message, "No such file"));
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(crontab_read(path, &table, message, sizeof message), -1);
+    assert_int_equal(crontab_read(path, "default", &table, message, sizeof message), -1);
     assert_non_null(strstr(message, "regular"));
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(crontab_read(folder, &table, message, sizeof message), -1);
+    assert_int_equal(crontab_read(folder, "default", &table, message, sizeof message), -1);
     assert_non_null(strstr(message, "regular"));
-    assert_int_equal(crontab_read("/dev/urandom", &table, message, sizeof message), -1);
+    assert_int_equal(crontab_read("/dev/urandom", "default", &table, message, sizeof message), -1);
     assert_non_null(strstr(message, "regular"));
     assert_null(table);
     assert_int_equal(rmdir(folder), 0);
@@ -557,6 +620,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_lines_become_entries),
         cmocka_unit_test(test_bad_lines_are_told_with_their_place),
+        cmocka_unit_test(test_never_is_judged_by_the_jobs_own_picks),
+        cmocka_unit_test(test_a_line_is_judged_in_its_zone),
         cmocka_unit_test(test_caret_stands_under_the_place),
         cmocka_unit_test(test_settings_follow_the_rules_of_cron),
         cmocka_unit_test(test_environment_is_layered),
@@ -565,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_settings_of_a_job_are_kept),
         cmocka_unit_test(test_equal_lines_are_numbered),
         cmocka_unit_test(test_lines_of_an_unusable_zone_are_refused),
+        cmocka_unit_test(test_an_indented_long_schedule_is_taken),
         cmocka_unit_test(test_long_lines_and_many_lines_are_bounded),
         cmocka_unit_test(test_nul_bytes_spoil_only_their_line),
         cmocka_unit_test(test_rubbish_is_survived),
