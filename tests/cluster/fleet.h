@@ -4,6 +4,7 @@
 #define CLUSTER_FLEET_H
 
 #include "check.h"
+#include "server.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 enum {
     FLEET_NODES_MAX = 200,
     FLEET_SETTINGS_MAX = 8,
+    FLEET_HISTORY = 1000000, /* rows per job: all of them are judged */
     /* For what should take a moment: generous, since machines of two cores run sanitizers. */
     FLEET_SOON_MS = 60000
 };
@@ -28,12 +30,12 @@ typedef struct fleet_node {
 
 typedef struct fleet {
     char directory[64];
-    char store[96]; /* folder of the database */
-    char url[160];
-    char database[160];
+    server server;
+    char name_space[64];
     char log[96];
     char jobs_path[96];
-    const char *backend;                      /* NULL: found by the URL */
+    const char *url;                          /* of nodes from here on; NULL: the server's */
+    const char *backend;                      /* a library; NULL: found by the URL */
     const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
     bool no_override;
     /* For a drain; 0: 30 s. Runs that would go on for long are asked to stop in its last fifth,
@@ -53,13 +55,27 @@ typedef struct fleet {
 } fleet;
 
 int64_t fleet_now_ms(void); /* CLOCK_REALTIME */
+int64_t fleet_mono_ms(void);
+void fleet_nap_ms(int64_t ms);
+
+/* The main function of a cluster test: [PATTERN [BACKEND[,BACKEND]...]]. On several backends
+ * (sqlite, postgresql, redis) it runs at the same time, each in a process of its own. */
+int fleet_main(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
+
+/* Where the clusters of this process live from here on: a backend, which gets a private server, or
+ * the URL of somebody else's. */
+void fleet_choose(const char *backend);
 
 /* cmocka's setup and teardown: *state is a fleet. Teardown kills what is left. */
 int fleet_setup(void **state);
+int fleet_setup_with(void **state, const char *settings); /* of the server */
 int fleet_teardown(void **state);
 
 /* The jobs of every node started from here on. */
 void fleet_jobs(fleet *f, const check_job *jobs, size_t count);
+
+/* From here on the store ignores the mark: to show that the judge sees what that does. */
+void fleet_without_mark(fleet *f);
 
 enum { FLEET_ANNOUNCED = 1 }; /* "ready" only when the cluster knows every job */
 
@@ -71,7 +87,9 @@ void fleet_send(fleet_node *node, const char *command);
 /* Waits for the next line, which must begin like this; returns it. */
 const char *fleet_await(fleet_node *node, const char *begin, int64_t timeout_ms);
 void fleet_signal(const fleet_node *node, int number);
-/* SIGSTOP, between two transactions of the node; frozen when it returns. */
+/* SIGSTOP; stopped when it returns. */
+void fleet_stop(const fleet_node *node);
+/* The same, but on sqlite: between two transactions of the node. */
 void fleet_freeze(fleet *f, const fleet_node *node);
 void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
 /* "exit", and waits for status 0. Gone: only that, for one that ends by itself. */
@@ -118,7 +136,7 @@ typedef struct fleet_tally {
 } fleet_tally;
 fleet_tally fleet_tell(fleet *f, const char *job, int64_t from_ms, int64_t to_ms);
 
-/* Takes the store's write lock, as a foreign process that hangs in a transaction would; waits for
+/* For sqlite: only. Takes the store's write lock, as a foreign process that hangs in a transaction would; waits for
  * it at most wait_ms. Returns NULL when somebody else has it. */
 void *fleet_lock_store(fleet *f, int wait_ms);
 void fleet_unlock_store(void *lock);

@@ -64,13 +64,13 @@ static void come_and_go(fleet *f, size_t turn)
 
 void load_run(fleet *f, const load_plan *plan, check_report *out_report)
 {
-    static const int64_t offsets_ms[] = {-30000, 0, 30000};
+    static const int64_t offsets_ms[] = {-90000, 0, 90000, -30000, 30000};
     check_job *jobs = make_jobs(plan->jobs);
     fleet_jobs(f, jobs, plan->jobs);
     f->settings[0] = "lease=9s";
     f->settings[1] = plan->workers;
     for (size_t i = 0; i < plan->nodes; i++) {
-        (void)fleet_spawn(f, offsets_ms[i % 3], FLEET_ANNOUNCED);
+        (void)fleet_spawn(f, offsets_ms[i % 5], FLEET_ANNOUNCED);
     }
     for (size_t i = 0; i < plan->nodes; i++) {
         (void)fleet_await(&f->nodes[i], "ready", FLEET_SOON_MS);

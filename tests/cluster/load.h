@@ -6,7 +6,7 @@
 
 typedef struct load_plan {
     size_t jobs;
-    size_t nodes;        /* the clocks are off by -30 s, 0 and +30 s in turn */
+    size_t nodes;        /* their clocks are off by -90 s to +90 s */
     int64_t seconds;     /* for which all that is due is expected */
     size_t churn;        /* how often one further process starts and stops meanwhile */
     const char *workers; /* "workers=N" for each node */

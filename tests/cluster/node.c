@@ -270,10 +270,12 @@ static void drop_override(void)
     }
 }
 
-static const jobsched_backend *load_backend(const char *path)
+static const jobsched_backend *load_backend(const char *path, const char *url)
 {
+    char name[64];
+    (void)snprintf(name, sizeof name, "jobsched_backend_%.*s", (int)strcspn(url, ":"), url);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *address = library == NULL ? NULL : dlsym(library, "jobsched_backend_sqlite");
+    void *address = library == NULL ? NULL : dlsym(library, name);
     const jobsched_backend *(*driver)(void) = NULL;
     if (address == NULL) {
         (void)fprintf(stderr, "cluster_node: %s\n", dlerror());
@@ -405,7 +407,7 @@ int main(int argc, char **argv)
     options.observer = observe;
     const jobsched_backend *drivers[2] = {NULL, NULL};
     if (given.backend != NULL) {
-        drivers[0] = load_backend(given.backend);
+        drivers[0] = load_backend(given.backend, options.lock);
         options.backends = drivers;
     }
     jobsched *scheduler = NULL;

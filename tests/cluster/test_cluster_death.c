@@ -27,14 +27,22 @@ static size_t told_interrupted(fleet *f, const char *job)
 }
 
 /* G10, G15: the very next occurrence of a killed owner's job is granted, though the job's lease
- * would last for 30 s; the run is interrupted in the ledger, and one node tells so, once. */
+ * would last for 30 s (on Redis, which does not see processes die: soon after its lease); the run is
+ * interrupted in the ledger, and one node tells so, once. */
 static void test_killed_owner_is_followed_at_once(void **state)
 {
-    static const check_job victim = {"victim", "*/4 * * * * *", 4000, 0, 3000, NULL, "lease=30s"};
+    fleet *f = *state;
+    bool seen = f->server.kind != SERVER_REDIS;
+    const check_job victim = {"victim",
+                              "*/4 * * * * *",
+                              4000,
+                              0,
+                              3000,
+                              NULL,
+                              seen ? "lease=30s" : "lease=3s\toverlap=queue"};
     /* The next occurrence is due at most 4 s after the kill. The rest is for a slow machine; the
      * lease could not have ended before 20 s (it is renewed every 10 s at the latest). */
     enum { BOUND_MS = 12000 };
-    fleet *f = *state;
     check_job jobs[1 + OTHERS];
     set_jobs(f, jobs, &victim, 1);
     f->settings[0] = "lease=3s"; /* beats of 1 s: the event comes soon */
@@ -50,7 +58,9 @@ static void test_killed_owner_is_followed_at_once(void **state)
 
     begins.after_us = killed.at_us;
     record next = fleet_wait_record(f, "the victim begins elsewhere", FLEET_SOON_MS, &begins);
-    assert_int_equal(next.scheduled_ms, check_next(&victim, killed.scheduled_ms));
+    if (seen) {
+        assert_int_equal(next.scheduled_ms, check_next(&victim, killed.scheduled_ms));
+    }
     assert_int_equal(next.kind, JOBSCHED_KIND_SCHEDULED);
     assert_true(next.pid != killed.pid);
     assert_true(next.token > killed.token);
@@ -237,8 +247,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_interrupted_run_is_repeated_only_on_request,
                                         fleet_setup, fleet_teardown),
     };
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -44,7 +44,7 @@ static void test_store_without_mark_is_found_out(void **state)
     fleet *f = *state;
     const load_plan plan = {.jobs = 60, .nodes = 3, .seconds = 6, .workers = "workers=16"};
     check_report report;
-    f->backend = CLUSTER_NOMARK;
+    fleet_without_mark(f);
     load_run(f, &plan, &report);
     assert_true(report.twice > 0);
     assert_true(report.ledger_faults > 0);
@@ -60,8 +60,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_store_without_mark_is_found_out, fleet_setup,
                                         fleet_teardown),
     };
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]); /* one ctest test each, so that they share the machine */
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

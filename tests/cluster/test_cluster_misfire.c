@@ -77,8 +77,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_outage_of_all_is_made_up_for, fleet_setup,
                                         fleet_teardown),
     };
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }

@@ -134,7 +134,7 @@ static void test_forbidden_store_is_waited_for(void **state)
     trouble t;
     f->no_override = true;
     begin(f, &t);
-    assert_int_equal(chmod(f->store, 0), 0);
+    assert_int_equal(chmod(f->server.directory, 0), 0);
     t.broken_ms = fleet_now_ms();
     endure(f, &t, JOBSCHED_EACCESS);
     fleet_node *late = fleet_spawn(f, 0, 0);
@@ -142,10 +142,10 @@ static void test_forbidden_store_is_waited_for(void **state)
     (void)snprintf(wanted, sizeof wanted, "refused %d ", JOBSCHED_EACCESS);
     const char *said = fleet_await(late, wanted, FLEET_SOON_MS);
     printf("%s\n", said);
-    assert_non_null(strstr(said, f->database));
+    assert_non_null(strstr(said, f->server.database));
     fleet_gone(late);
     t.cured_ms = fleet_now_ms();
-    assert_int_equal(chmod(f->store, 0755), 0);
+    assert_int_equal(chmod(f->server.directory, 0755), 0);
     recover(f, &t);
 }
 
@@ -161,10 +161,10 @@ static void test_read_only_store_is_refused(void **state)
     char path[200];
     static const char *const endings[] = {"", "-wal", "-shm", "-live"};
     for (size_t i = 0; i < 4; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", f->database, endings[i]);
+        (void)snprintf(path, sizeof path, "%s%s", f->server.database, endings[i]);
         assert_int_equal(chmod(path, 0444), 0);
     }
-    assert_int_equal(chmod(f->store, 0555), 0);
+    assert_int_equal(chmod(f->server.directory, 0555), 0);
     fleet_node *late = fleet_spawn(f, 0, 0);
     char wanted[24];
     (void)snprintf(wanted, sizeof wanted, "refused %d ", JOBSCHED_EACCESS);
@@ -172,9 +172,9 @@ static void test_read_only_store_is_refused(void **state)
     fleet_gone(late);
     int64_t until_ms = fleet_now_ms() + 1000;
     fleet_wait_accounted(f, until_ms);
-    assert_int_equal(chmod(f->store, 0755), 0);
+    assert_int_equal(chmod(f->server.directory, 0755), 0);
     for (size_t i = 0; i < 4; i++) {
-        (void)snprintf(path, sizeof path, "%s%s", f->database, endings[i]);
+        (void)snprintf(path, sizeof path, "%s%s", f->server.database, endings[i]);
         assert_int_equal(chmod(path, 0644), 0);
     }
     (void)fleet_start(f, 0);
@@ -197,7 +197,7 @@ static bool mount_small(const fleet *f)
     if (getenv("CLUSTER_NO_MOUNT") != NULL) {
         return false;
     }
-    return mount("tmpfs", f->store, "tmpfs", 0, "size=8m,mode=0755") == 0;
+    return mount("tmpfs", f->server.directory, "tmpfs", 0, "size=8m,mode=0755") == 0;
 }
 
 static void bound_files(const fleet *f, rlim_t bytes)
@@ -215,7 +215,7 @@ static void fill_up(const fleet *f, const char *path)
     if (!mounted) {
         struct stat status;
         char log[200];
-        (void)snprintf(log, sizeof log, "%s-wal", f->database);
+        (void)snprintf(log, sizeof log, "%s-wal", f->server.database);
         assert_int_equal(stat(log, &status), 0);
         /* The nodes' log of runs is the smaller file and must go on growing. */
         bound_files(f, (rlim_t)status.st_size);
@@ -237,7 +237,7 @@ static void test_full_file_system_is_waited_for(void **state)
     fleet *f = *state;
     trouble t;
     char filler[120];
-    (void)snprintf(filler, sizeof filler, "%s/filler", f->store);
+    (void)snprintf(filler, sizeof filler, "%s/filler", f->server.directory);
     mounted = mount_small(f);
     printf("%s\n", mounted ? "a tmpfs of 8 MiB" : "no mount allowed: RLIMIT_FSIZE");
     begin(f, &t);
@@ -257,9 +257,9 @@ static void test_full_file_system_is_waited_for(void **state)
 static int teardown(void **state)
 {
     fleet *f = *state;
-    (void)chmod(f->store, 0755);
+    (void)chmod(f->server.directory, 0755);
     if (mounted) {
-        (void)umount2(f->store, MNT_DETACH);
+        (void)umount2(f->server.directory, MNT_DETACH);
         mounted = false;
     }
     return fleet_teardown(state);
@@ -273,8 +273,5 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_read_only_store_is_refused, fleet_setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_file_system_is_waited_for, fleet_setup, teardown),
     };
-    if (argc > 1) {
-        cmocka_set_test_filter(argv[1]);
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
 }
