@@ -9,20 +9,21 @@
 # give the same answer; what is new is found by the runs by time, which are random.
 #
 # JOBSCHED_FUZZ_BUILD names another folder to build in, CC another clang.
+# shellcheck disable=SC2317 # fuzz_$way is called by its composed name
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 build=${JOBSCHED_FUZZ_BUILD:-$root/build-fuzz}
 seconds=60
-fixed=
+way=random
 if [ $# -gt 0 ]; then
     seconds=$1
     shift
 fi
 case $seconds in
 --fixed)
-    fixed=1
+    way=fixed
     seconds=600 # never reached unless the machine is ten times slower than any we know
     ;;
 '' | *[!0-9]*) echo "usage: run.sh [SECONDS | --fixed [TARGET...]]" >&2; exit 2 ;;
@@ -37,7 +38,7 @@ if [ -z "${CC:-}" ]; then
     fi
 fi
 
-mkdir -p "$build/crashes" "$build/fixed"
+mkdir -p "$build/crashes"
 programs=
 for target in "$@"; do
     programs="$programs live_$target"
@@ -47,6 +48,7 @@ done
 if ! { CC=$CC cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DJOBSCHED_SANITIZE=address,undefined \
     -DJOBSCHED_ASSERTIONS=ON -DJOBSCHED_BUILD_SQLITE=OFF -DJOBSCHED_BUILD_CTL=OFF \
+    -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF \
     -DJOBSCHED_BUILD_FUZZERS=ON && ninja -C "$build" -j 2 $programs; } \
     > "$build/build.log" 2>&1; then
     cat "$build/build.log"
@@ -65,40 +67,69 @@ runs_of()
     esac
 }
 
-fuzz()
+# libFuzzer tries what the code compares with, and that may be an address: these must be the same
+# each time, too. So no random layout, and nothing on the stack that depends on who calls.
+straight="setarch $(uname -m) -R"
+if ! $straight true 2> /dev/null; then
+    straight=
+fi
+
+# fuzz_fixed TARGET OPTION...: in a folder of its own, with relative paths. The inputs are named in
+# order; a folder would be read in the order in which the file system keeps it.
+fuzz_fixed()
+{
+    area=$build/fixed/$1
+    program=../../bin/live_$1
+    runs=$(runs_of "$1")
+    rm -rf "$area"
+    mkdir -p "$area/new"
+    cp -R "$here/corpus/$1" "$area/in"
+    cp "$here/$1.dict" "$area/dict"
+    cd "$area"
+    shift
+    printf '%s\n' in/* | LC_ALL=C sort | paste -s -d , > list
+    if [ -z "$straight" ]; then
+        set -- -use_cmp=0 "$@"
+    fi
+    # shellcheck disable=SC2086 # nothing or three words
+    env -i ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 $straight \
+        "$program" new -seed_inputs=@list -seed=1 "-runs=$runs" -shuffle=0 -reload=0 -dict=dict \
+        -artifact_prefix=found- -timeout=100 "$@"
+}
+
+fuzz_random()
 {
     target=$1
-    log=$build/$target.log
+    shift
+    mkdir -p "$build/found/$target"
+    ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
+        "$build/bin/live_$target" "$build/found/$target" "$here/corpus/$target" \
+        "-dict=$here/$target.dict" "-artifact_prefix=$build/crashes/$target-" -timeout=10 "$@"
+}
+
+fuzz()
+{
+    log=$build/$1.log
     # A zone file or crontab can be long; a schedule that is longer than its limit says no more.
     length=4096
-    case $target in
+    case $1 in
     schedule | calendar) length=400 ;;
     esac
-    if [ -n "$fixed" ]; then
-        # A folder of its own that nothing is read back from, and inputs named in order: a folder
-        # is read in the order in which the file system keeps it.
-        found=$build/fixed/$target
-        rm -rf "$found"
-        printf '%s\n' "$here/corpus/$target"/* | LC_ALL=C sort | paste -s -d , > "$found.list"
-        least=$(runs_of "$target")
-        set -- "-seed_inputs=@$found.list" -seed=1 "-runs=$least" -shuffle=0 -reload=0 -timeout=100
-    else
-        found=$build/found/$target
-        least=1000 # nothing run is nothing shown
-        set -- "$here/corpus/$target" -timeout=10
-    fi
-    mkdir -p "$found"
-    if ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 \
-        "$build/bin/live_$target" "$found" "$@" "-dict=$here/$target.dict" \
-        "-max_total_time=$seconds" "-max_len=$length" -rss_limit_mb=2048 \
-        -print_final_stats=1 "-artifact_prefix=$build/crashes/$target-" > "$log" 2>&1; then
+    if (fuzz_$way "$1" "-max_total_time=$seconds" "-max_len=$length" -rss_limit_mb=2048 \
+        -print_final_stats=1) > "$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         took=$(sed -n 's/^Done [0-9]* runs in \([0-9]*\) second.*/\1/p' "$log")
-        echo "$target: ${took:-?} s, ${runs:-?} runs, no finding"
-        [ "${runs:-0}" -ge "$least" ]
+        echo "$1: ${took:-?} s, ${runs:-?} runs, no finding"
+        # Nothing run is nothing shown.
+        [ "${runs:-0}" -gt 1000 ]
     else
         tail -n 60 "$log"
-        echo "$target: a finding, see $build/crashes" >&2
+        for file in "$build/fixed/$1"/found-*; do
+            if [ -f "$file" ]; then
+                mv "$file" "$build/crashes/$1-${file##*/found-}"
+            fi
+        done
+        echo "$1: a finding, see $build/crashes" >&2
         return 1
     fi
 }
