@@ -37,6 +37,12 @@ typedef struct jobsched_options {
                                    (jobsched/backend.h). NULL: none */
     const char *zone_directory; /* zone files are looked for here first; NULL: only in TZDIR and
                                    /usr/share/zoneinfo */
+    const char *overrides;      /* file of "job.NAME.KEY = VALUE" lines, each as a call of
+                                   jobsched_override(); NULL: none */
+    int32_t control_only;       /* not 0: asks and commands only. It enters no node, and
+                                   jobsched_add() and jobsched_start() answer ESTATE */
+    int32_t leader; /* not 0: leader mode. Only the node that leads the namespace claims;
+                                   the others stand by. All nodes should say the same */
 } jobsched_options;
 
 /* Sets one option from text, by the name that docs/settings.md lists ("lease",
@@ -58,6 +64,10 @@ JOBSCHED_API int jobsched_job_set(jobsched_job_spec *spec, const char *key, cons
  * ENOBACKEND  unknown scheme, or its library is not installed; the text says which.
  * EUNREACHABLE, EACCESS, ESCHEMA, EDATALOST, EFULL  as the backend says. */
 JOBSCHED_API int jobsched_open(const jobsched_options *options, jobsched **out_scheduler);
+
+/* Random, 32 hexadecimal digits, another for each open scheduler: as node records show it.
+ * Borrowed, valid as long as the scheduler. */
+JOBSCHED_API const char *jobsched_node_id(const jobsched *scheduler);
 
 /* Registers a job on this node and, while started, announces and arms it. Strings
  * in spec are copied; user_data is handed to user_data_free after the last run (and
@@ -239,6 +249,24 @@ typedef struct jobsched_job_record {
 } jobsched_job_record;
 typedef int (*jobsched_job_visit_fn)(const jobsched_job_record *record, void *user_data);
 
+/* Tells of all jobs of the cluster, sorted by name, tombstones included, or of one job. Visitors
+ * as in jobsched_runs(). next_at_ms does not regard calendars, unless this scheduler registers
+ * the same definition: only who registers a job has them. Blocks for at most the request timeout.
+ * ENOTFOUND  the cluster knows no such job.
+ * ENOTSUP    the backend cannot tell. */
+JOBSCHED_API int jobsched_jobs(jobsched *scheduler, const char *job_or_null,
+                               jobsched_job_visit_fn visit, void *user_data);
+
+/* Waits until the trigger of this request id (jobsched_trigger) has ended, and visits its row of
+ * the ledger once. An interrupted one has ended, also where it is to be run again.
+ * ENOTFOUND   there is no such trigger of the job, or it is too old for the ledger.
+ * ETIMEDOUT   it still waits or runs.
+ * EREENTRANT  called from a callback, which it may be waiting for.
+ * ENOTSUP     the backend cannot tell.
+ * EUNREACHABLE, EUNKNOWN  as in the last try: it is tried until the time is over. */
+JOBSCHED_API int jobsched_wait(jobsched *scheduler, const char *job, const char *request,
+                               int64_t timeout_ms, jobsched_run_visit_fn visit, void *user_data);
+
 /* One live node of the cluster. */
 typedef struct jobsched_node_record {
     const char *id; /* random per start */
@@ -253,6 +281,10 @@ typedef struct jobsched_node_record {
 } jobsched_node_record;
 typedef int (*jobsched_node_visit_fn)(const jobsched_node_record *record, void *user_data);
 
+/* Tells of all nodes that are not known to be dead, sorted by name. Visitors as in
+ * jobsched_runs(). Blocks for at most the request timeout. ENOTSUP as in jobsched_jobs(). */
+JOBSCHED_API int jobsched_nodes(jobsched *scheduler, jobsched_node_visit_fn visit, void *user_data);
+
 /* One thing that was looked at. */
 typedef struct jobsched_check_record {
     const char *id; /* stable, like "redis.eviction" */
@@ -262,7 +294,22 @@ typedef struct jobsched_check_record {
 } jobsched_check_record;
 typedef int (*jobsched_check_visit_fn)(const jobsched_check_record *record, void *user_data);
 
+/* Looks for what an operator should know or mend: in the backend (its own ids), and in the
+ * cluster: "cluster.clock" (a node's clock is far off), "cluster.dissent" (nodes disagree on a
+ * definition), "cluster.orphaned" (nobody registers a job, or nobody as it is in force),
+ * "cluster.future-mark" (a job is accounted for up to an instant that is still to come). One
+ * visit at least for each thing that was looked at, also when it is well. Visitors as in
+ * jobsched_runs(). Blocks for a few request timeouts at most. */
+JOBSCHED_API int jobsched_check(jobsched *scheduler, jobsched_check_visit_fn visit,
+                                void *user_data);
+
 typedef int (*jobsched_text_visit_fn)(const char *text, void *user_data);
+
+/* Visits the statements that create or bring up to date the schema of what a lock URL names, in
+ * their order, for those whose administrator must apply them. Opens nothing.
+ * ENOTSUP     a backend without a schema.
+ * ENOBACKEND  as jobsched_open(); drivers are looked for among those that can be loaded. */
+JOBSCHED_API int jobsched_schema(const char *url, jobsched_text_visit_fn visit, void *user_data);
 
 #ifdef __cplusplus
 }

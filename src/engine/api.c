@@ -268,6 +268,9 @@ int jobsched_add(jobsched *scheduler, const jobsched_job_spec *spec, int64_t *ou
         failed = jobsched_fail(JOBSCHED_EINVAL, 0, "spec is NULL");
     }
     failed = failed != 0 ? failed : jsi_copy_struct("spec", &copy, sizeof copy, spec);
+    if (failed == 0 && s->settings.control_only) {
+        failed = jobsched_fail(JOBSCHED_ESTATE, 0, "a control-only scheduler registers no job");
+    }
     jsi_job *job = NULL;
     failed = failed != 0 ? failed : jsi_job_new(s, &copy, &job);
     if (failed != 0) {

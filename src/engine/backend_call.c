@@ -29,7 +29,8 @@ int jsi_backend_open(jobsched *s)
                                           .allocator = s->allocator,
                                           .clock = s->clock,
                                           .notice = on_notice,
-                                          .notice_data = s};
+                                          .notice_data = s,
+                                          .control_only = s->settings.control_only};
     return s->driver->open(&s->config, &s->backend);
 }
 
@@ -190,12 +191,17 @@ bool jsi_backend_close_admin(jobsched *s, int64_t wait_ms)
     return idle;
 }
 
-static void leave_admin(jobsched *s)
+/* Ends a call on the admin lane. "No such job" is an answer, not a failure of the backend. */
+static int leave_admin(jobsched *s, const request_frame *frame, int code, const char *operation)
 {
+    if (code != JOBSCHED_ENOTFOUND && code != JOBSCHED_ESTATE) {
+        (void)end(s, frame, code, operation);
+    }
     (void)pthread_mutex_lock(&s->lock);
     s->admin_busy = false;
     (void)pthread_cond_broadcast(&s->admin_cond);
     (void)pthread_mutex_unlock(&s->lock);
+    return code;
 }
 
 int jsi_backend_control(jobsched *s, const jobsched_command *command,
@@ -207,13 +213,7 @@ int jsi_backend_control(jobsched *s, const jobsched_command *command,
     }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
     int code = s->driver->control(s->backend, &frame.call, command, out_result);
-    /* "No such job" is an answer, not a failure of the backend. */
-    bool answered = code == JOBSCHED_OK || code == JOBSCHED_ENOTFOUND || code == JOBSCHED_ESTATE;
-    if (!answered || code == JOBSCHED_OK) {
-        (void)end(s, &frame, code, "control");
-    }
-    leave_admin(s);
-    return code;
+    return leave_admin(s, &frame, code, "control");
 }
 
 int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
@@ -225,7 +225,67 @@ int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_
     }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
     int code = s->driver->runs(s->backend, &frame.call, job, limit, visit, visit_data);
-    (void)end(s, &frame, code, "runs");
-    leave_admin(s);
-    return code;
+    return leave_admin(s, &frame, code, "runs");
+}
+
+/* Of an operation that a backend may lack. */
+static int enter_optional(jobsched *s, bool given, const char *what)
+{
+    return given ? enter_admin(s)
+                 : jobsched_fail(JOBSCHED_ENOTSUP, 0, "backend '%s' cannot %s", s->driver->scheme,
+                                 what);
+}
+
+int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched_run_visit_fn visit,
+                     void *visit_data)
+{
+    int failed = enter_optional(s, s->driver->find != NULL, "find a trigger");
+    if (failed != 0) {
+        return failed;
+    }
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->find(s->backend, &frame.call, job, request, visit, visit_data);
+    return leave_admin(s, &frame, code, "find");
+}
+
+int jsi_backend_jobs(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data)
+{
+    int failed = enter_optional(s, s->driver->jobs != NULL, "list jobs");
+    if (failed != 0) {
+        return failed;
+    }
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->jobs(s->backend, &frame.call, job, visit, visit_data);
+    return leave_admin(s, &frame, code, "jobs");
+}
+
+int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_data)
+{
+    int failed = enter_optional(s, s->driver->nodes != NULL, "list nodes");
+    if (failed != 0) {
+        return failed;
+    }
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->nodes(s->backend, &frame.call, visit, visit_data);
+    return leave_admin(s, &frame, code, "nodes");
+}
+
+int jsi_backend_check(jobsched *s, jobsched_check_visit_fn visit, void *visit_data)
+{
+    int failed = enter_optional(s, s->driver->check != NULL, "check itself");
+    if (failed != 0) {
+        return failed;
+    }
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->check(s->backend, &frame.call, visit, visit_data);
+    return leave_admin(s, &frame, code, "check");
+}
+
+int jsi_backend_schema(const jobsched_backend *driver, const char *url,
+                       jobsched_text_visit_fn visit, void *visit_data)
+{
+    return driver->schema == NULL
+               ? jobsched_fail(JOBSCHED_ENOTSUP, 0, "backend '%s' has no schema to print",
+                               driver->scheme)
+               : driver->schema(url, visit, visit_data);
 }

@@ -39,8 +39,11 @@ int jobsched_resume(jobsched *scheduler, const char *job, jobsched_control_resul
     return control(scheduler, JOBSCHED_VERB_RESUME, job, NULL, out_result);
 }
 
-static int check_request(const char *request)
+int jsi_request_check(const char *request)
 {
+    if (request == NULL) {
+        return jsi_fail_at(JOBSCHED_EINVAL, "request", -1, "request id is NULL");
+    }
     size_t length = strnlen(request, JOBSCHED_REQUEST_BYTES + 1);
     if (length == 0 || length > JOBSCHED_REQUEST_BYTES) {
         return jsi_fail_range(JOBSCHED_EINVAL, "request", -1, 1, JOBSCHED_REQUEST_BYTES,
@@ -57,7 +60,7 @@ int jobsched_trigger(jobsched *scheduler, const char *job_name, const char *requ
     char fresh[JOBSCHED_REQUEST_BYTES + 1];
     int failed = jsi_enter(s);
     if (failed == 0 && request != NULL) {
-        failed = check_request(request);
+        failed = jsi_request_check(request);
     }
     if (failed != 0) {
         return failed;

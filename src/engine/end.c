@@ -126,6 +126,7 @@ void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer, int64_t 
         note_end_locked(s, run->job, now_ms);
     }
     jsi_ask_kick_locked(s, run->job);
+    s->runs_written++;
     (void)pthread_cond_broadcast(&s->idle_cond);
 }
 

@@ -142,7 +142,16 @@ typedef struct jsi_settings {
     char *lock, *name_space, *node_name, *app_version, *zone_directory;
     int64_t lease_ms, request_timeout_ms, misfire_after_ms, history_age_ms;
     uint32_t workers, history_count;
+    bool control_only;
 } jsi_settings;
+
+/* What a definition's text tells of a job that may not be registered here. */
+typedef struct jsi_definition {
+    char schedule[JOBSCHED_DEFINITION_BYTES + 1];
+    char timezone[JOBSCHED_DEFINITION_BYTES + 1];
+    bool disabled;
+    int32_t dst_gap, dst_overlap;
+} jsi_definition;
 
 enum { JSI_THREAD_TICK, JSI_THREAD_ELECT, JSI_THREAD_KEEP, JSI_THREAD_EVENT, JSI_THREAD_COUNT };
 
@@ -192,8 +201,9 @@ struct jobsched {
     jsi_link finishing; /* jobsched_run.work_link: outcome to be written */
     jsi_link stops;     /* jobsched_run.stop_link: on_stop to be called */
     uint64_t active_count;
-    size_t claiming;    /* claims that are with the backend: each may become an active run */
-    uint64_t executing; /* runs that occupy, or wait for, a worker */
+    uint64_t runs_written; /* outcomes so far: idle_cond tells of each */
+    size_t claiming;       /* claims that are with the backend: each may become an active run */
+    uint64_t executing;    /* runs that occupy, or wait for, a worker */
     int64_t next_run_event_mono_ms; /* no run deadline before this */
     double average_run_ms;
     uint64_t ask_factor; /* asks sent per run that there is room for */
@@ -278,6 +288,7 @@ int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job);
 
 /* Parses the job's schedule again, for jobsched_zones_reload. Needs the lock not held. */
 int jsi_job_parse(jobsched *s, const jsi_job *job, jobsched_schedule **out_schedule);
+int jsi_spec_parse(jobsched *s, const jobsched_job_spec *spec, jobsched_schedule **out_schedule);
 
 /* Gives back one reference, and frees the job (calling user_data_free) with the last. Needs the
  * lock NOT held. */
@@ -288,6 +299,16 @@ void jsi_job_rearm_locked(jobsched *s, jsi_job *job);
 
 /* Takes a job out of whatever it waits for. */
 void jsi_job_disarm_locked(jobsched *s, jsi_job *job);
+
+/* ---- definition.c -------------------------------------------------------- */
+
+/* Sets job->definition. */
+int jsi_definition_make(const jobsched *s, jsi_job *job);
+/* Never fails: what the text does not tell is "" and 0. */
+void jsi_definition_read(const char *text, jsi_definition *out_definition);
+/* The next occurrence of a job of the cluster by a definition. Needs the lock not held. */
+int64_t jsi_definition_next(jobsched *s, const jsi_definition *definition,
+                            const jobsched_job_record *record);
 
 /* ---- decide.c ------------------------------------------------------------ */
 
@@ -409,6 +430,13 @@ int jsi_backend_control(jobsched *s, const jobsched_command *command,
                         jobsched_control_result *out_result);
 int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
                      void *visit_data);
+int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched_run_visit_fn visit,
+                     void *visit_data);
+int jsi_backend_jobs(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data);
+int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_data);
+int jsi_backend_check(jobsched *s, jobsched_check_visit_fn visit, void *visit_data);
+int jsi_backend_schema(const jobsched_backend *driver, const char *url,
+                       jobsched_text_visit_fn visit, void *visit_data);
 
 /* ---- threads.c, api.c ------------------------------------------------------ */
 
@@ -431,6 +459,9 @@ void jsi_wake_keep_locked(jobsched *s);
 /* Copies a caller's struct into one of this library's size: fields the caller does not know are
  * zero, fields this library does not know must be zero. */
 int jsi_copy_struct(const char *what, void *out_struct, size_t out_bytes, const void *given);
+
+int jsi_request_check(const char *request);
+int jsi_timeout_check(int64_t timeout_ms);
 
 /* First thing in every public call on a scheduler: EINVAL for NULL, EFORK in a child. */
 int jsi_enter(const jobsched *s);

@@ -77,31 +77,6 @@ static void fill_defaults(const jobsched *s, jsi_job *job)
     job->lease_ms = spec->lease_ms != 0 ? spec->lease_ms : s->settings.lease_ms;
 }
 
-/* What must be the same on all nodes, and nothing else: the cluster compares it byte by byte. */
-static int make_definition(const jobsched *s, jsi_job *job)
-{
-    const jobsched_job_spec *spec = &job->spec;
-    char text[JOBSCHED_DEFINITION_BYTES + 1];
-    uint64_t calendars = 0; /* in their order */
-    for (size_t i = 0; spec->calendars != NULL && spec->calendars[i] != NULL; i++) {
-        calendars = jsi_mix64(calendars ^ jsi_calendar_fingerprint(spec->calendars[i]));
-    }
-    int length = snprintf(
-        text, sizeof text,
-        "schedule=%s\ntimezone=%s\nmisfire=%d,%u,%lld\noverlap=%d\nrecover=%d,%u\njitter=%lld\n"
-        "disabled=%d\ndst=%d,%d\ncalendars=%d,%016llx\n",
-        job->text, spec->timezone == NULL ? "" : spec->timezone, spec->misfire, spec->misfire_limit,
-        (long long)spec->misfire_grace_ms, spec->overlap, spec->recover, spec->recover_limit,
-        (long long)spec->jitter_ms, spec->disabled != 0, spec->dst_gap, spec->dst_overlap,
-        spec->calendar_policy, (unsigned long long)calendars);
-    if (length < 0 || (size_t)length >= sizeof text) {
-        return jobsched_fail(JOBSCHED_EINVAL, 0, "definition of job '%s' is longer than %d bytes",
-                             spec->name, JOBSCHED_DEFINITION_BYTES);
-    }
-    job->definition = jsi_strdup(&s->allocator, text);
-    return job->definition == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
-}
-
 static void free_parts(const jobsched *s, jsi_job *job)
 {
     jobsched_schedule_free(job->schedule);
@@ -113,8 +88,7 @@ static void free_parts(const jobsched *s, jsi_job *job)
     jsi_free(&s->allocator, job);
 }
 
-static int parse_schedule(jobsched *s, const jobsched_job_spec *spec,
-                          jobsched_schedule **out_schedule)
+int jsi_spec_parse(jobsched *s, const jobsched_job_spec *spec, jobsched_schedule **out_schedule)
 {
     /* The key of H and ~ is the job's identity in the cluster: namespace and name. */
     char key[2 * JOBSCHED_NAME_BYTES + 2];
@@ -149,7 +123,7 @@ static int parse_schedule(jobsched *s, const jobsched_job_spec *spec,
 
 int jsi_job_parse(jobsched *s, const jsi_job *job, jobsched_schedule **out_schedule)
 {
-    return parse_schedule(s, &job->spec, out_schedule);
+    return jsi_spec_parse(s, &job->spec, out_schedule);
 }
 
 static int copy_calendars(const jobsched *s, jsi_job *job)
@@ -197,8 +171,8 @@ int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
         failed = JOBSCHED_ENOMEM;
     }
     failed = failed != 0 ? failed : copy_calendars(s, job);
-    failed = failed != 0 ? failed : parse_schedule(s, &job->spec, &job->schedule);
-    failed = failed != 0 ? failed : make_definition(s, job);
+    failed = failed != 0 ? failed : jsi_spec_parse(s, &job->spec, &job->schedule);
+    failed = failed != 0 ? failed : jsi_definition_make(s, job);
     if (failed != 0) {
         free_parts(s, job);
         return failed;

@@ -19,6 +19,9 @@ int jobsched_start(jobsched *scheduler)
     if (failed != 0) {
         return failed;
     }
+    if (s->settings.control_only) {
+        return jobsched_fail(JOBSCHED_ESTATE, 0, "a control-only scheduler is not started");
+    }
     (void)pthread_mutex_lock(&s->lock);
     enum jsi_state before = s->state;
     if (before == JSI_OPEN) {
@@ -130,6 +133,16 @@ static void wait_idle_locked(jobsched *s, int64_t until_mono_ms)
     }
 }
 
+int jsi_timeout_check(int64_t timeout_ms)
+{
+    if (timeout_ms < 0 || timeout_ms > JSI_SPAN_MAX_MS) {
+        return jsi_fail_range(JOBSCHED_EINVAL, "timeout_ms", -1, 0, JSI_SPAN_MAX_MS,
+                              "timeout of %lld ms is outside 0-%lld ms", (long long)timeout_ms,
+                              (long long)JSI_SPAN_MAX_MS);
+    }
+    return JOBSCHED_OK;
+}
+
 int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
 {
     jobsched *s = scheduler;
@@ -141,10 +154,9 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
         return jobsched_fail(JOBSCHED_EREENTRANT, 0,
                              "jobsched_drain was called from a callback, which it would wait for");
     }
-    if (timeout_ms < 0 || timeout_ms > JSI_SPAN_MAX_MS) {
-        return jsi_fail_range(JOBSCHED_EINVAL, "timeout_ms", -1, 0, JSI_SPAN_MAX_MS,
-                              "drain timeout of %lld ms is outside 0-%lld ms",
-                              (long long)timeout_ms, (long long)JSI_SPAN_MAX_MS);
+    failed = jsi_timeout_check(timeout_ms);
+    if (failed != 0) {
+        return failed;
     }
     int64_t ask_ms =
         timeout_ms / 5 < JSI_DRAIN_STOP_MAX_MS ? timeout_ms / 5 : JSI_DRAIN_STOP_MAX_MS;

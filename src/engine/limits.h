@@ -56,6 +56,16 @@ enum {
     JSI_RETRY_FIRST_MS = 50,
     JSI_RETRY_MAX_MS = 2000,
 
+    /* jobsched_wait() polls: soon at first, since most runs are short; a cluster of waiters is no
+     * load at the last. */
+    JSI_WAIT_FIRST_MS = 20,
+    JSI_WAIT_MAX_MS = 1000,
+
+    /* jobsched_check(): a clock this far off makes logs hard to read side by side; NTP keeps one
+     * within a fraction of it. And a mark may be ahead by what two readings differ. */
+    JSI_CLOCK_FAR_MS = 2000,
+    JSI_MARK_AHEAD_MS = 2000,
+
     /* How long jobsched_close() waits for library threads beyond two request timeouts. */
     JSI_CLOSE_GRACE_MS = 1000,
     /* The last part of a drain, in which runs are asked to stop. */

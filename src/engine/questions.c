@@ -57,19 +57,7 @@ int jobsched_stats_read(jobsched *scheduler, jobsched_stats *out_stats)
     return JOBSCHED_OK;
 }
 
-enum { RUNS_LIMIT_DEFAULT = 100 };
-
-int jobsched_runs(jobsched *scheduler, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
-                  void *user_data)
+const char *jobsched_node_id(const jobsched *scheduler)
 {
-    int failed = jsi_enter(scheduler);
-    if (failed == 0 && job != NULL) {
-        failed = jsi_name_check("job", job);
-    }
-    if (failed == 0 && visit == NULL) {
-        failed = jobsched_fail(JOBSCHED_EINVAL, 0, "visit is NULL");
-    }
-    return failed != 0 ? failed
-                       : jsi_backend_runs(scheduler, job, limit == 0 ? RUNS_LIMIT_DEFAULT : limit,
-                                          visit, user_data);
+    return scheduler == NULL ? "" : scheduler->node_id;
 }

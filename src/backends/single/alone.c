@@ -85,14 +85,19 @@ static int others_hold(int fd, int64_t from, int64_t length)
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-void jsi_single_alone_check(struct store *store)
+int jsi_single_alone_others(const struct store *store)
 {
-    if (store->lock_fd < 0 || store->warned || store->config.notice == NULL) {
-        return;
+    if (store->lock_fd < 0) {
+        return -1;
     }
     int64_t own = own_byte();
-    if (!others_hold(store->lock_fd, own + 1, 0) &&
-        (own == 0 || !others_hold(store->lock_fd, 0, own))) {
+    return others_hold(store->lock_fd, own + 1, 0) ||
+           (own > 0 && others_hold(store->lock_fd, 0, own));
+}
+
+void jsi_single_alone_check(struct store *store)
+{
+    if (store->warned || store->config.notice == NULL || jsi_single_alone_others(store) <= 0) {
         return;
     }
     store->warned = 1;
@@ -107,8 +112,8 @@ void jsi_single_alone_check(struct store *store)
 void jsi_single_alone_enter(struct store *store)
 {
     store->lock_fd = open_lock_file(store->config.name_space);
-    if (store->lock_fd < 0) {
-        return;
+    if (store->lock_fd < 0 || store->config.control_only) {
+        return; /* one that runs nothing only looks */
     }
     struct flock lock = {
         .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = own_byte(), .l_len = 1};

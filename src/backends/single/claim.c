@@ -325,6 +325,7 @@ int jsi_single_claim(void *backend, jobsched_call *call, jobsched_claim *items, 
         grants_left -=
             items[i].answer == JOBSCHED_ANSWER_GRANTED && items[i].token > 0 && grants_left > 0;
     }
+    store->beat_ms = now_ms;
     (void)pthread_mutex_unlock(&store->mutex);
     if (code == JOBSCHED_OK) {
         call->now_ms = now_ms;

@@ -176,6 +176,20 @@ static int copy_records(struct store *store, const struct fence *fence, uint64_t
     return JOBSCHED_OK;
 }
 
+int jsi_single_copy_row(struct store *store, const struct row *row,
+                        jobsched_run_record **out_record)
+{
+    size_t text_bytes = strlen(row->fence->name) + strlen(note_of(row)) + strlen(row->request) + 3;
+    jobsched_run_record *record = get_buffer(store, sizeof *record + text_bytes);
+    if (record == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    struct texts texts = {(char *)(void *)(record + 1)};
+    copy_record(store, row, record, &texts);
+    *out_record = record;
+    return JOBSCHED_OK;
+}
+
 int jsi_single_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                     jobsched_run_visit_fn visit, void *visit_data)
 {

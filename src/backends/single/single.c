@@ -45,6 +45,8 @@ static int open_single(const jobsched_backend_config *config, void **out_backend
         jsi_single_release(store, store);
         return jobsched_fail(JOBSCHED_EOS, failure, "a mutex for 'single:' could not be made");
     }
+    store->since_ms = store->config.clock.wall_ms(store->config.clock.ctx);
+    store->beat_ms = store->since_ms;
     jsi_single_alone_enter(store);
     *out_backend = store;
     return JOBSCHED_OK;
@@ -113,6 +115,7 @@ static int replace_definition(struct store *store, struct fence *fence,
 static int announce_one(struct store *store, jobsched_announcement *item, int64_t now_ms)
 {
     struct fence *fence = jsi_single_fence_find(store, item->job);
+    item->conflict = 0;
     if (fence == NULL) {
         fence = create_fence(store, item, now_ms);
         if (fence == NULL) {
@@ -121,11 +124,14 @@ static int announce_one(struct store *store, jobsched_announcement *item, int64_
     } else if (item->version > fence->version ||
                (item->version == fence->version &&
                 strcmp(item->definition, fence->definition) != 0)) {
+        item->conflict = item->version == fence->version && item->version > 0;
         int code = replace_definition(store, fence, item, now_ms);
         if (code != JOBSCHED_OK) {
             return code;
         }
     }
+    fence->registered = 1;
+    fence->dissents = item->version != fence->version;
     item->generation = fence->generation;
     item->mark_ms = fence->mark_ms;
     item->last_end_ms = fence->last_end_ms;
@@ -235,8 +241,9 @@ static int renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
 {
     struct store *store = backend;
     int code = JOBSCHED_OK;
-    (void)clock_offset_ms; /* nobody else could read it */
     int64_t now_ms = lock_and_read_clock(store);
+    store->beat_ms = now_ms;
+    store->offset_ms = clock_offset_ms;
     for (size_t i = 0; i < count && code == JOBSCHED_OK; i++) {
         jobsched_lease *item = &items[i];
         struct fence *fence = jsi_single_fence_find(store, item->job);
@@ -250,17 +257,6 @@ static int renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
         item->answer = row->cancel ? JOBSCHED_LEASE_CANCEL : JOBSCHED_LEASE_KEPT;
     }
     return unlock_and_answer(store, call, code, now_ms);
-}
-
-static int is_known_request(const struct fence *fence, const char *request)
-{
-    for (struct link *link = fence->rows.previous; link != &fence->rows; link = link->previous) {
-        const struct row *row = LINK_OWNER(link, struct row, in_fence);
-        if (strcmp(row->request, request) == 0) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 static int count_waiting(const struct fence *fence)
@@ -279,7 +275,7 @@ static int trigger(struct store *store, struct fence *fence, const char *request
         return jobsched_fail(JOBSCHED_EINVAL, 0, "a trigger of job '%s' lacks its request id",
                              fence->name);
     }
-    if (is_known_request(fence, request)) {
+    if (jsi_single_row_find(fence, request) != NULL) {
         return JOBSCHED_OK; /* an earlier try of this call has added it */
     }
     if (fence->paused) {
@@ -420,6 +416,11 @@ const jobsched_backend *jobsched_backend_single(void)
         .reap = jsi_single_reap,
         .control = control,
         .runs = jsi_single_runs,
+        .find = jsi_single_find,
+        .jobs = jsi_single_jobs,
+        .nodes = jsi_single_nodes,
+        .withdraw = jsi_single_withdraw,
+        .check = jsi_single_check,
     };
     return &driver;
 }

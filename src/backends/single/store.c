@@ -196,6 +196,17 @@ struct row *jsi_single_row_new(struct store *store, struct fence *fence, const c
     return row;
 }
 
+struct row *jsi_single_row_find(const struct fence *fence, const char *request)
+{
+    for (struct link *link = fence->rows.previous; link != &fence->rows; link = link->previous) {
+        struct row *row = LINK_OWNER(link, struct row, in_fence);
+        if (row->request[0] != '\0' && strcmp(row->request, request) == 0) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
 static int is_end(int32_t outcome)
 {
     return outcome != JOBSCHED_OUTCOME_WAITING && outcome != JOBSCHED_OUTCOME_RUNNING;

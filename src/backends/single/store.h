@@ -43,6 +43,8 @@ struct fence {
     int64_t mark_ms, last_end_ms;
     char *definition;
     int32_t paused, removed;
+    int32_t registered; /* this node registers it; and with a definition that is not in force */
+    int32_t dissents;
     char name[];
 };
 
@@ -54,8 +56,9 @@ struct store {
     size_t fence_count;
     struct link rows, pending;
     struct link closed; /* in the order in which they ended: the age bound takes from the front */
-    int lock_fd;        /* see alone.c; -1: none */
-    int warned;         /* NOT_ALONE was told; lane KEEP only once open */
+    int64_t since_ms, beat_ms, offset_ms; /* what nodes() tells */
+    int lock_fd;                          /* see alone.c; -1: none */
+    int warned;                           /* NOT_ALONE was told; lane KEEP only once open */
 };
 
 #define LINK_OWNER(pointer, type, member)                                                          \
@@ -86,6 +89,9 @@ struct row *jsi_single_row_new(struct store *store, struct fence *fence, const c
  * now_ms becomes the instant of the end if the outcome is an end. */
 void jsi_single_row_become(struct store *store, struct row *row, int32_t outcome, int64_t now_ms);
 
+/* The row of a trigger, or NULL. */
+struct row *jsi_single_row_find(const struct fence *fence, const char *request);
+
 /* Whether the row was interrupted and may be granted again. */
 int jsi_single_row_wants_rerun(const struct row *row);
 
@@ -106,9 +112,25 @@ int jsi_single_reap(void *backend, jobsched_call *call,
 int jsi_single_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                     jobsched_run_visit_fn visit, void *visit_data);
 
+/* A copy to be released, or ENOMEM. */
+int jsi_single_copy_row(struct store *store, const struct row *row,
+                        jobsched_run_record **out_record);
+
+/* list.c: what may be asked of it. */
+int jsi_single_find(void *backend, jobsched_call *call, const char *job, const char *request,
+                    jobsched_run_visit_fn visit, void *visit_data);
+int jsi_single_jobs(void *backend, jobsched_call *call, const char *job,
+                    jobsched_job_visit_fn visit, void *visit_data);
+int jsi_single_nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn visit,
+                     void *visit_data);
+int jsi_single_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count);
+int jsi_single_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                     void *visit_data);
+
 /* alone.c: a lock file that tells whether another process does the same. Not under the mutex. */
 void jsi_single_alone_enter(struct store *store);
 void jsi_single_alone_check(struct store *store);
+int jsi_single_alone_others(const struct store *store); /* 1: there are. -1: cannot be told */
 void jsi_single_alone_leave(struct store *store);
 
 #endif
