@@ -2,6 +2,7 @@
 # postgres.sh: private PostgreSQL servers for tests, each in a folder of its own, reachable through
 # a unix socket in that folder only.
 #   postgres.sh start DIR [SETTING=VALUE]...   makes the cluster if needed and starts the server
+#   postgres.sh fresh DIR [SETTING=VALUE]...   the same, after removing what is there
 #   postgres.sh stop DIR [fast|immediate]      stops it
 #   postgres.sh restart DIR                    crashes it and starts it again
 #   postgres.sh standby DIR PRIMARY            makes DIR a standby of the server in PRIMARY
@@ -13,7 +14,7 @@ set -eu
 
 usage()
 {
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -90,11 +91,22 @@ stop()
     fi
 }
 
+remove()
+{
+    if [ -d "$dir/data" ]; then
+        stop immediate
+    fi
+    rm -rf "$dir"
+}
+
 # The server must be able to reach the folder it works in.
 cd /
 
 case $command in
-start)
+start | fresh)
+    if [ "$command" = fresh ]; then
+        remove
+    fi
     if [ ! -d "$dir/data" ]; then
         make_cluster
     fi
@@ -123,10 +135,7 @@ promote)
     as_server "$bin/pg_ctl" promote --pgdata="$dir/data" --wait --silent
     ;;
 remove)
-    if [ -d "$dir/data" ]; then
-        stop immediate
-    fi
-    rm -rf "$dir"
+    remove
     ;;
 *)
     usage

@@ -2,6 +2,7 @@
 # redis.sh: private Redis servers for tests, each in a folder of its own, reachable through a unix
 # socket in that folder, and through a free port of the loopback device where one is asked for.
 #   redis.sh start DIR [SETTING=VALUE]...   starts the server; for example appendonly=yes, port=0
+#   redis.sh fresh DIR [SETTING=VALUE]...   the same, after removing what is there
 #   redis.sh stop DIR                       ends it in good order
 #   redis.sh kill DIR                       ends it by kill -9
 #   redis.sh remove DIR                     kills it and removes the folder
@@ -10,7 +11,7 @@ set -eu
 
 usage()
 {
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -62,7 +63,11 @@ end_by()
 }
 
 case $command in
-start)
+start | fresh)
+    if [ "$command" = fresh ]; then
+        end_by KILL
+        rm -rf "$dir"
+    fi
     mkdir -p "$dir"
     {
         echo "port 0"
