@@ -5,6 +5,7 @@
 #ifndef TESTS_SUPPORT_PROXY_H
 #define TESTS_SUPPORT_PROXY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
