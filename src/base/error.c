@@ -2,6 +2,8 @@
  * Thread-local state only; no locks. */
 #include "base/error.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -16,6 +18,8 @@ static void record(int code, int system_errno, const char *field, int64_t positi
     /* Formatted aside first: an argument may point into the message being replaced. */
     char message[JOBSCHED_MESSAGE_BYTES];
     (void)vsnprintf(message, sizeof message, format, arguments); /* cut where too long */
+    /* What is told of a value that was wrong, or of a server's answer, may hold anything. */
+    jsi_text_clean(message);
     memset(&last_error, 0, sizeof last_error);
     last_error.code = code;
     last_error.system_errno = system_errno;

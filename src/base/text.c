@@ -1,9 +1,11 @@
-/* text.c: values in settings. No state, no locks. */
+/* text.c: values in settings, and texts that come from elsewhere. No state, no locks. */
 #include "base/text.h"
 
 #include "base/error.h"
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 struct unit {
     const char *name;
@@ -61,4 +63,48 @@ int jsi_duration_parse(const char *text, int64_t *out_ms)
     } while (text[at] != '\0');
     *out_ms = total;
     return JOBSCHED_OK;
+}
+
+size_t jsi_utf8_length(const char *text)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least;
+    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
+    const unsigned char *at = (const unsigned char *)text;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if ((at[0] & forms[i].mask) != forms[i].lead) {
+            continue;
+        }
+        uint32_t point = at[0] & (unsigned char)~forms[i].mask;
+        for (size_t j = 1; j <= i; j++) {
+            if ((at[j] & 0xC0) != 0x80) {
+                return 0;
+            }
+            point = point << 6 | (at[j] & 0x3FU);
+        }
+        bool surrogate = point >= 0xD800 && point <= 0xDFFF;
+        return point < forms[i].least || point > 0x10FFFF || surrogate ? 0 : i + 1;
+    }
+    return 0;
+}
+
+void jsi_text_clean(char *text)
+{
+    char *out = text;
+    while (*text != '\0') {
+        const unsigned char *at = (const unsigned char *)text;
+        size_t length = jsi_utf8_length(text);
+        bool control =
+            at[0] < 0x20 || at[0] == 0x7F || (length == 2 && at[0] == 0xC2 && at[1] < 0xA0);
+        if (length == 0 || control) {
+            *out++ = '?';
+            text += length == 0 ? 1 : length;
+        } else {
+            memmove(out, text, length);
+            out += length;
+            text += length;
+        }
+    }
+    *out = '\0';
 }

@@ -1,6 +1,7 @@
 /* observer.c: events, from wherever they happen to the observer. The only file that calls
  * observers. Events wait in a bounded list, so a slow observer never holds up the engine.
  * Locks: s->lock guards the list; it is dropped while the observer runs. */
+#include "base/text.h"
 #include "engine/internal.h"
 
 #include <stdio.h>
@@ -63,6 +64,9 @@ static struct jsi_event *copy_event(const jobsched *s, const jobsched_event *eve
     copy->event.job = memcpy(texts, event->job, job_bytes);
     copy->event.node = memcpy(texts + job_bytes, event->node, node_bytes);
     copy->event.message = memcpy(texts + job_bytes + node_bytes, event->message, message_bytes);
+    /* They may come from a store that others write to, and observers print them. */
+    jsi_text_clean(texts + job_bytes);
+    jsi_text_clean(texts + job_bytes + node_bytes);
     return copy;
 }
 
