@@ -21,10 +21,15 @@ int64_t jsi_redis_int(const redisReply *reply, size_t index)
     if (at == NULL) {
         return 0;
     }
+    int64_t value = 0;
     if (at->type == REDIS_REPLY_INTEGER) {
-        return at->integer;
+        value = at->integer;
+    } else if (at->type == REDIS_REPLY_STRING) {
+        value = strtoll(at->str, NULL, 10);
     }
-    return at->type == REDIS_REPLY_STRING ? strtoll(at->str, NULL, 10) : 0;
+    /* No script of ours says more, and sums of what is within never overflow. */
+    value = value > JSI_REDIS_EXACT_MAX ? JSI_REDIS_EXACT_MAX : value;
+    return value < -JSI_REDIS_EXACT_MAX ? -JSI_REDIS_EXACT_MAX : value;
 }
 
 uint64_t jsi_redis_unsigned(const redisReply *reply, size_t index)

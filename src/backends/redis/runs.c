@@ -88,6 +88,7 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
     const redisReply *rows = jsi_redis_at(reply, 2);
     size_t got = jsi_redis_count(rows);
     reading->ended = got < reading->wanted;
+    got = got < reading->wanted ? got : reading->wanted; /* whatever a server sends */
     for (size_t i = 0; i < got; i++) {
         const redisReply *row = jsi_redis_at(rows, i);
         (void)snprintf(reading->before, sizeof reading->before, "%lld",

@@ -168,6 +168,13 @@ static int read_rest(struct jsi_redis_store *store, char *text)
     if (database != NULL) {
         *database++ = '\0';
     }
+    /* Then the cut went through a password, of which no message may show the rest. */
+    if ((options != NULL && strchr(options, '@') != NULL) ||
+        (database != NULL && strchr(database, '@') != NULL)) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL has '@' behind '/' or '?'; in user, password and "
+                             "options write '/' as %%2F, '?' as %%3F and '@' as %%40");
+    }
     char *host = strrchr(text, '@');
     int result = 0;
     if (host != NULL) {
