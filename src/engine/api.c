@@ -1,6 +1,7 @@
 /* api.c: a scheduler is opened and released, and jobs are added to it and withdrawn.
  * Locks: takes s->lock; never over a backend call or a callback. */
 #include "base/thread.h"
+#include "base/wake.h"
 
 #include "base/clock.h"
 #include "engine/internal.h"
@@ -58,7 +59,7 @@ static int make_node_id(char out_id[33])
 
 static int make_locks(jobsched *s)
 {
-    pthread_cond_t *const all[] = {&s->tick_cond,  &s->elect_cond, &s->keep_cond, &s->work_cond,
+    pthread_cond_t *const all[] = {&s->tick_cond,  &s->elect_cond, &s->work_cond,
                                    &s->event_cond, &s->idle_cond,  &s->admin_cond};
     if (pthread_mutex_init(&s->lock, NULL) != 0) {
         return jobsched_fail(JOBSCHED_EOS, 0, "no mutex could be made");
@@ -83,7 +84,7 @@ static int make_locks(jobsched *s)
 
 static void drop_locks(jobsched *s)
 {
-    pthread_cond_t *const all[] = {&s->tick_cond,  &s->elect_cond, &s->keep_cond, &s->work_cond,
+    pthread_cond_t *const all[] = {&s->tick_cond,  &s->elect_cond, &s->work_cond,
                                    &s->event_cond, &s->idle_cond,  &s->admin_cond};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)pthread_cond_destroy(all[i]);
@@ -143,6 +144,8 @@ static void init_queues(jobsched *s)
     s->ticked_at_mono_ms = -1;
     s->next_run_event_mono_ms = JOBSCHED_NONE;
     s->retry_at_mono_ms = INT64_MIN;
+    s->lost_at_mono_ms = JOBSCHED_NONE;
+    s->lost_told_mono_ms = INT64_MIN;
     s->beat_at_mono_ms = mono_ms;
     s->average_run_ms = JSI_WINDOW_MS; /* claims little until it knows better */
     s->ask_factor = 1;
@@ -165,6 +168,7 @@ static int take_executor(jobsched *s, const jobsched_executor *given)
 static int init_parts(jobsched *s, const jobsched_options *options)
 {
     s->owner = getpid();
+    s->keep_fd = -1;
     s->observer = options->observer;
     s->observer_data = options->observer_data;
     int failed = jsi_clock_init(&s->clock, options->clock);
@@ -172,6 +176,7 @@ static int init_parts(jobsched *s, const jobsched_options *options)
     failed = failed != 0 ? failed : make_node_id(s->node_id);
     failed = failed != 0 ? failed : jsi_settings_init(&s->settings, options, &s->allocator);
     failed = failed != 0 ? failed : make_batches(s);
+    failed = failed != 0 ? failed : jsi_wake_open(&s->keep_fd);
     failed = failed != 0 ? failed
                          : jsi_zone_cache_new(&s->allocator, s->settings.zone_directory, &s->zones);
     failed = failed != 0
@@ -185,6 +190,7 @@ static void destroy_parts(jobsched *s)
     jobsched_allocator allocator = s->allocator;
     jsi_registry_close(s->library);
     jsi_zone_cache_free(s->zones);
+    jsi_wake_close(s->keep_fd);
     drop_batches(s);
     jsi_settings_fini(&s->settings, &allocator);
     jsi_free(&allocator, s);
@@ -346,7 +352,7 @@ int jobsched_wakeup(jobsched *scheduler)
     (void)pthread_mutex_lock(&s->lock);
     jsi_wake_tick_locked(s);
     jsi_wake_elect_locked(s);
-    (void)pthread_cond_signal(&s->keep_cond);
+    jsi_poke_keep_locked(s);
     (void)pthread_cond_broadcast(&s->idle_cond);
     (void)pthread_mutex_unlock(&s->lock);
     return JOBSCHED_OK;

@@ -42,6 +42,7 @@ void jsi_backend_close(jobsched *s)
 
 typedef struct request_frame {
     jobsched_call call;
+    bool renews;
     int64_t sent_mono_ms;
 } request_frame;
 
@@ -88,12 +89,25 @@ static bool is_told(int failures)
     return (failures & (failures - 1)) == 0;
 }
 
+/* Only a renewal proves that what shows this node alive is there (again). */
+static void note_session_locked(jobsched *s, const request_frame *frame, int code)
+{
+    if (code == JOBSCHED_OK && frame->renews) {
+        jsi_keep_alive_locked(s);
+    } else if (code != JOBSCHED_OK && frame->call.lost_at_mono_ms != JOBSCHED_NONE) {
+        jsi_keep_lost_locked(s, frame->call.lost_at_mono_ms);
+    }
+}
+
 static int end(jobsched *s, const request_frame *frame, int code, const char *operation)
 {
     int64_t received_mono_ms = jsi_mono(s); /* before the lock, whose wait is no part of the trip */
     (void)pthread_mutex_lock(&s->lock);
     int *failures =
         frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_failures : &s->backend_failures;
+    if (frame->call.lane == JOBSCHED_LANE_KEEP) {
+        note_session_locked(s, frame, code);
+    }
     if (code == JOBSCHED_OK) {
         jsi_timesync before = s->sync;
         jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, received_mono_ms);
@@ -142,6 +156,7 @@ int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_
 int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count)
 {
     request_frame frame = begin(s, JOBSCHED_LANE_KEEP);
+    frame.renews = true;
     int code = s->driver->renew(s->backend, &frame.call, clock_offset_ms, items, count);
     return end(s, &frame, code, "renew");
 }
@@ -151,6 +166,11 @@ int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, 
 {
     request_frame frame = begin(s, JOBSCHED_LANE_KEEP);
     return end(s, &frame, s->driver->reap(s->backend, &frame.call, visit, visit_data), "reap");
+}
+
+int jsi_backend_watch(jobsched *s)
+{
+    return s->driver->watch == NULL ? -1 : s->driver->watch(s->backend);
 }
 
 /* Calls on the admin lane come from any thread, one at a time. */

@@ -151,8 +151,8 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         /* A backend that just failed is not tried with the next kind of request. */
         (void)pthread_mutex_lock(&s->lock);
         bool failed = s->retry_at_mono_ms != retry_at_ms;
-        bool starved = s->state == JSI_STARTED && done == 0 && !jsi_list_is_empty(&s->ready) &&
-                       jsi_room_ms_locked(s) > 0;
+        bool starved = s->state == JSI_STARTED && s->lost_at_mono_ms == JOBSCHED_NONE &&
+                       done == 0 && !jsi_list_is_empty(&s->ready) && jsi_room_ms_locked(s) > 0;
         *out_again_mono_ms = failed    ? s->retry_at_mono_ms
                              : starved ? jsi_mono(s) + JSI_RETRY_FIRST_MS
                                        : JOBSCHED_NONE;

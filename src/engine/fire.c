@@ -89,6 +89,9 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     if (s->state != JSI_STARTED && s->state != JSI_STOPPED) {
         return 0;
     }
+    if (s->lost_at_mono_ms != JOBSCHED_NONE) {
+        return 0; /* what would be granted now could be passed on before its lease ends (G5) */
+    }
     for (jsi_link *link = s->ready.next; link != &s->ready; link = link->next) {
         decide_again_locked(s, JSI_CONTAINER(link, jsi_ask, link), now_ms);
     }

@@ -175,9 +175,10 @@ struct jobsched {
     struct jsi_zone_cache *zones;
 
     pthread_mutex_t lock;
-    /* what each waits for: something due or moved; something to ask or write; a beat; a run;
-     * an event; the end of runs and threads; the admin lane */
-    pthread_cond_t tick_cond, elect_cond, keep_cond, work_cond, event_cond, idle_cond, admin_cond;
+    /* what each waits for: something due or moved; something to ask or write; a run; an event; the
+     * end of runs and threads; the admin lane */
+    pthread_cond_t tick_cond, elect_cond, work_cond, event_cond, idle_cond, admin_cond;
+    int keep_fd; /* the keeper sleeps on it, beside the backend's descriptor (base/wake.h) */
 
     /* all below guarded by lock */
     enum jsi_state state;
@@ -195,6 +196,7 @@ struct jobsched {
     int64_t wall_minus_mono_ms; /* as last seen by the tick: a change is a clock step */
     int64_t ticked_at_mono_ms;  /* -1: never */
     bool tick_again, elect_again, keep_now;
+    bool keep_sleeps; /* on keep_fd */
 
     jsi_link active;    /* jobsched_run.link: granted and not yet in the ledger */
     jsi_link work;      /* jobsched_run.work_link: to be called */
@@ -216,6 +218,10 @@ struct jobsched {
     int keep_failures;
     int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
     int64_t beat_at_mono_ms;
+    int64_t lost_at_mono_ms; /* from when on the store may pass this node's runs on, whatever their
+                                  leases: nothing is claimed before a renewal succeeds.
+                                  JOBSCHED_NONE: only the leases count */
+    int64_t lost_told_mono_ms; /* when that was last told; INT64_MIN: never */
     uint64_t keep_round;
     bool admin_busy;
     bool events_end; /* no further event comes: the event thread may end */
@@ -359,6 +365,10 @@ void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
 /* One round, if it is time. Returns when to look again. */
 int64_t jsi_keep(jobsched *s);
 
+/* The store told that it may pass this node's runs on from that instant; a renewal succeeded. */
+void jsi_keep_lost_locked(jobsched *s, int64_t lost_at_mono_ms);
+void jsi_keep_alive_locked(jobsched *s);
+
 /* ---- run.c, end.c, call_job.c, work.c, room.c ------------------------------------- */
 
 jobsched_run *jsi_run_new(jobsched *s);               /* one reference, no job yet */
@@ -370,6 +380,8 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
 /* Queues a granted run, or its next attempt, for a worker. Needs the lock not held. */
 void jsi_run_submit(jobsched *s, jobsched_run *run);
 void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms);
+/* Ends all leases before that instant, unless they are renewed first. */
+void jsi_run_lost_locked(jobsched *s, int64_t lost_at_mono_ms);
 void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason);
 /* The tick must look at the runs again at this instant. */
 void jsi_run_expect_locked(jobsched *s, int64_t at_mono_ms);
@@ -426,6 +438,8 @@ int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_
 int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *items, size_t count);
 int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, void *visit_data),
                      void *visit_data);
+/* The backend's descriptor to poll between calls on lane KEEP, or -1. The keeper's thread. */
+int jsi_backend_watch(jobsched *s);
 int jsi_backend_control(jobsched *s, const jobsched_command *command,
                         jobsched_control_result *out_result);
 int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,
@@ -455,6 +469,8 @@ bool jsi_backend_close_admin(jobsched *s, int64_t wait_ms);
 void jsi_wake_tick_locked(jobsched *s);
 void jsi_wake_elect_locked(jobsched *s);
 void jsi_wake_keep_locked(jobsched *s);
+/* Lets the keeper look again at when its next beat is. */
+void jsi_poke_keep_locked(jobsched *s);
 
 /* Copies a caller's struct into one of this library's size: fields the caller does not know are
  * zero, fields this library does not know must be zero. */

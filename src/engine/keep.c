@@ -113,6 +113,33 @@ static int found(const jobsched_finding *finding, void *visit_data)
     return 0;
 }
 
+void jsi_keep_lost_locked(jobsched *s, int64_t lost_at_mono_ms)
+{
+    s->lost_at_mono_ms = jsi_earlier(s->lost_at_mono_ms, lost_at_mono_ms);
+    s->lost_told_mono_ms = jsi_mono(s);
+    jsi_run_lost_locked(s, s->lost_at_mono_ms);
+}
+
+void jsi_keep_alive_locked(jobsched *s)
+{
+    if (s->lost_at_mono_ms != JOBSCHED_NONE) {
+        s->lost_at_mono_ms = JOBSCHED_NONE;
+        jsi_wake_elect_locked(s);
+    }
+}
+
+/* A beat's worth of time is left twice, so to ask again well within it is soon enough. But once
+ * the store may pass the runs on, each moment counts, and nothing is claimed meanwhile. */
+static int64_t retry_ms_locked(const jobsched *s)
+{
+    int64_t span_ms = beat_ms_locked(s) / 4;
+    if (s->lost_at_mono_ms != JOBSCHED_NONE) {
+        int doublings = s->keep_failures < 6 ? s->keep_failures : 6;
+        span_ms = jsi_earlier(span_ms, (int64_t)JSI_RETRY_FIRST_MS << doublings);
+    }
+    return span_ms;
+}
+
 int64_t jsi_keep(jobsched *s)
 {
     (void)pthread_mutex_lock(&s->lock);
@@ -135,8 +162,7 @@ int64_t jsi_keep(jobsched *s)
     }
     (void)pthread_mutex_lock(&s->lock);
     if (failed != 0) {
-        /* A beat's worth of time is left twice; ask again well within it. */
-        int64_t retry_at_ms = jsi_mono(s) + beat_ms_locked(s) / 4;
+        int64_t retry_at_ms = jsi_mono(s) + retry_ms_locked(s);
         if (retry_at_ms < s->beat_at_mono_ms) {
             s->beat_at_mono_ms = retry_at_ms;
         }

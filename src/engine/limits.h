@@ -20,6 +20,17 @@ enum {
      * end, so that it is told before anybody else can be granted the job (G5). */
     JSI_LEASE_MARGIN_MAX_MS = 500,
 
+    /* Where the store may pass runs on at a known instant (jobsched_call.lost_at_mono_ms), they are
+     * told this much before: a fifth of the shortest grace of a shipped backend (500 ms), and far
+     * more than the tick and the event thread take on a busy machine. */
+    JSI_LOST_MARGIN_MS = 100,
+
+    /* Between two rounds of the keeper that the backend's descriptor asks for: soon at first,
+     * doubling while it is readable again at once. So a flood of pushes, or a descriptor that stays
+     * readable or hung up, costs four rounds a second, and a cancellation amid it that much. */
+    JSI_PUSH_GAP_FIRST_MS = 10,
+    JSI_PUSH_GAP_MAX_MS = 250,
+
     JSI_MISFIRE_AFTER_DEFAULT_MS = 10 * 1000,
     JSI_MISFIRE_LIMIT_DEFAULT = 100,
     JSI_MISFIRE_LIMIT_MAX = 10 * 1000,

@@ -56,6 +56,14 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     run->retry_at_mono_ms = JOBSCHED_NONE;
     run->timeout_at_mono_ms = JOBSCHED_NONE; /* counted from the first call of the callback */
     int64_t lease_until_ms = sent_mono_ms + safe_lease_ms(run->job);
+    if (s->lost_at_mono_ms != JOBSCHED_NONE) {
+        lease_until_ms = jsi_earlier(lease_until_ms, s->lost_at_mono_ms - JSI_LOST_MARGIN_MS);
+    }
+    if (sent_mono_ms <= s->lost_told_mono_ms) {
+        /* Granted while this node's session may have been dead: no renewal has vouched for this
+         * run yet, also if one has succeeded since. */
+        jsi_wake_keep_locked(s);
+    }
     atomic_store(&run->lease_until_mono_ms, lease_until_ms);
     jsi_list_append(&s->active, &run->link);
     s->active_count++;
@@ -66,7 +74,7 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     int64_t beat_at_ms = sent_mono_ms + run->job->lease_ms / JSI_BEATS_PER_LEASE;
     if (beat_at_ms < s->beat_at_mono_ms) {
         s->beat_at_mono_ms = beat_at_ms;
-        (void)pthread_cond_signal(&s->keep_cond);
+        jsi_poke_keep_locked(s);
     }
     if (s->state == JSI_CLOSING) {
         jsi_run_stop_locked(s, run, JOBSCHED_STOP_LEASE_LOST);
@@ -84,6 +92,20 @@ void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms
         (void)atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms,
                                              sent_mono_ms + safe_lease_ms(run->job));
     }
+}
+
+void jsi_run_lost_locked(jobsched *s, int64_t lost_at_mono_ms)
+{
+    int64_t until_ms = lost_at_mono_ms - JSI_LOST_MARGIN_MS;
+    for (jsi_link *link = s->active.next; link != &s->active; link = link->next) {
+        jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
+        int64_t seen_ms = atomic_load(&run->lease_until_mono_ms);
+        /* Fails only if the run's own question has just found the lease ended. */
+        while (seen_ms > until_ms &&
+               !atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms, until_ms)) {
+        }
+    }
+    jsi_run_expect_locked(s, until_ms);
 }
 
 void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)

@@ -2,6 +2,7 @@
  * Locks: s->lock; each loop drops it over its step. Threads end in state JSI_CLOSING. */
 #include "base/clock.h"
 #include "base/thread.h"
+#include "base/wake.h"
 
 #include "engine/internal.h"
 
@@ -21,10 +22,18 @@ void jsi_wake_elect_locked(jobsched *s)
     (void)pthread_cond_signal(&s->elect_cond);
 }
 
+void jsi_poke_keep_locked(jobsched *s)
+{
+    if (s->keep_sleeps) {
+        s->keep_sleeps = false; /* once is enough */
+        jsi_wake_set(s->keep_fd);
+    }
+}
+
 void jsi_wake_keep_locked(jobsched *s)
 {
     s->keep_now = true;
-    (void)pthread_cond_signal(&s->keep_cond);
+    jsi_poke_keep_locked(s);
 }
 
 /* Sleeps until the instant or a signal; returns at once if the instant has passed. */
@@ -67,14 +76,51 @@ static void elect_loop_locked(jobsched *s)
     }
 }
 
+/* What the keeper makes of the backend's descriptor; by the real clock, as poll() is. */
+struct push_gate {
+    int64_t looks_from_ms; /* it is not looked at before */
+    int64_t gap_ms;        /* between the latest round that it asked for and the next */
+    bool answered;         /* such a round has just been made */
+};
+
+static void keep_sleep_locked(jobsched *s, struct push_gate *gate, int push_fd,
+                              int64_t until_mono_ms)
+{
+    int64_t now_ms = jsi_clock_real_mono_ns() / 1000000;
+    if (gate->answered) {
+        gate->answered = false;
+        gate->looks_from_ms = now_ms + gate->gap_ms;
+    }
+    int64_t wait_ms = jsi_earlier(NAP_MAX_MS, until_mono_ms - jsi_mono(s));
+    if (now_ms < gate->looks_from_ms) {
+        wait_ms = jsi_earlier(wait_ms, gate->looks_from_ms - now_ms);
+        push_fd = -1;
+    }
+    s->keep_sleeps = true;
+    (void)pthread_mutex_unlock(&s->lock);
+    bool pushed = jsi_wake_wait(s->keep_fd, push_fd, wait_ms);
+    now_ms = jsi_clock_real_mono_ns() / 1000000;
+    (void)pthread_mutex_lock(&s->lock);
+    s->keep_sleeps = false;
+    if (pushed) {
+        bool at_once = now_ms - gate->looks_from_ms < gate->gap_ms;
+        gate->gap_ms =
+            at_once ? jsi_earlier(2 * gate->gap_ms, JSI_PUSH_GAP_MAX_MS) : JSI_PUSH_GAP_FIRST_MS;
+        gate->answered = true;
+        s->keep_now = true;
+    }
+}
+
 static void keep_loop_locked(jobsched *s)
 {
+    struct push_gate gate = {.gap_ms = 0};
     while (s->state != JSI_CLOSING) {
         (void)pthread_mutex_unlock(&s->lock);
         int64_t again_ms = jsi_keep(s);
+        int push_fd = jsi_backend_watch(s);
         (void)pthread_mutex_lock(&s->lock);
         if (!s->keep_now && s->beat_at_mono_ms >= again_ms && s->state != JSI_CLOSING) {
-            sleep_until_locked(s, &s->keep_cond, again_ms);
+            keep_sleep_locked(s, &gate, push_fd, again_ms);
         }
     }
 }
@@ -241,8 +287,9 @@ static void wait_exited_locked(jobsched *s, bool (*exited_locked)(const jobsched
 
 size_t jsi_threads_join(jobsched *s, int64_t wait_ms)
 {
-    pthread_cond_t *const all[] = {&s->tick_cond, &s->elect_cond, &s->keep_cond, &s->work_cond};
+    pthread_cond_t *const all[] = {&s->tick_cond, &s->elect_cond, &s->work_cond};
     (void)pthread_mutex_lock(&s->lock);
+    jsi_poke_keep_locked(s);
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         (void)pthread_cond_broadcast(all[i]);
     }

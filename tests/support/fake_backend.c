@@ -35,6 +35,8 @@ void fake_backend_init(struct fake_backend *fake, const jobsched_clock *clock)
                                 : (jobsched_clock){.struct_size = sizeof(jobsched_clock),
                                                    .wall_ms = real_wall,
                                                    .mono_ms = real_mono};
+    atomic_init(&fake->lost_at_mono_ms, JOBSCHED_NONE);
+    atomic_init(&fake->watch_fd, -1);
     fake->asked = calloc(FAKE_ASKED_MAX, sizeof *fake->asked);
     (void)snprintf(fake->url, sizeof fake->url, "fake:%llu", (unsigned long long)(uintptr_t)fake);
 }
@@ -106,6 +108,16 @@ static int end(struct fake_backend *fake, enum fake_operation operation, void *i
         fake->after(fake, operation, items, count);
     }
     return fate.code != 0 ? jobsched_fail(fate.code, EIO, "the script says so") : inner_code;
+}
+
+static int end_keep(struct fake_backend *fake, enum fake_operation operation, jobsched_call *call,
+                    void *items, size_t count, struct fate fate, int inner_code)
+{
+    int code = end(fake, operation, items, count, fate, inner_code);
+    if (code != 0) {
+        call->lost_at_mono_ms = atomic_load(&fake->lost_at_mono_ms);
+    }
+    return code;
 }
 
 static int open_fake(const jobsched_backend_config *config, void **out_backend)
@@ -205,7 +217,7 @@ static int renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
     if (fate.happens) {
         code = jobsched_backend_single()->renew(fake->inner, call, clock_offset_ms, items, count);
     }
-    return end(fake, FAKE_RENEW, items, count, fate, code);
+    return end_keep(fake, FAKE_RENEW, call, items, count, fate, code);
 }
 
 static int reap(void *backend, jobsched_call *call,
@@ -227,7 +239,7 @@ static int reap(void *backend, jobsched_call *call,
         }
         code = jobsched_backend_single()->reap(fake->inner, call, visit, visit_data);
     }
-    return end(fake, FAKE_REAP, NULL, 0, fate, code);
+    return end_keep(fake, FAKE_REAP, call, NULL, 0, fate, code);
 }
 
 static int control(void *backend, jobsched_call *call, const jobsched_command *command,
@@ -254,6 +266,70 @@ static int runs(void *backend, jobsched_call *call, const char *job, uint64_t li
     return end(fake, FAKE_RUNS, NULL, 0, fate, code);
 }
 
+static int find(void *backend, jobsched_call *call, const char *job, const char *request,
+                jobsched_run_visit_fn visit, void *visit_data)
+{
+    struct fake_backend *fake = backend;
+    struct fate fate = begin(fake, FAKE_FIND, NULL, 0);
+    int code = 0;
+    if (fate.happens) {
+        code = jobsched_backend_single()->find(fake->inner, call, job, request, visit, visit_data);
+    }
+    return end(fake, FAKE_FIND, NULL, 0, fate, code);
+}
+
+static int jobs(void *backend, jobsched_call *call, const char *job, jobsched_job_visit_fn visit,
+                void *visit_data)
+{
+    struct fake_backend *fake = backend;
+    struct fate fate = begin(fake, FAKE_JOBS, NULL, 0);
+    int code = 0;
+    if (fate.happens) {
+        code = jobsched_backend_single()->jobs(fake->inner, call, job, visit, visit_data);
+    }
+    return end(fake, FAKE_JOBS, NULL, 0, fate, code);
+}
+
+static int nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn visit, void *visit_data)
+{
+    struct fake_backend *fake = backend;
+    struct fate fate = begin(fake, FAKE_NODES, NULL, 0);
+    int code = 0;
+    if (fate.happens) {
+        code = jobsched_backend_single()->nodes(fake->inner, call, visit, visit_data);
+    }
+    return end(fake, FAKE_NODES, NULL, 0, fate, code);
+}
+
+static int withdraw(void *backend, jobsched_call *call, const char *const *names, size_t count)
+{
+    struct fake_backend *fake = backend;
+    struct fate fate = begin(fake, FAKE_WITHDRAW, NULL, count);
+    int code = 0;
+    if (fate.happens) {
+        code = jobsched_backend_single()->withdraw(fake->inner, call, names, count);
+    }
+    return end(fake, FAKE_WITHDRAW, NULL, count, fate, code);
+}
+
+static int check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                 void *visit_data)
+{
+    struct fake_backend *fake = backend;
+    struct fate fate = begin(fake, FAKE_CHECK, NULL, 0);
+    int code = 0;
+    if (fate.happens) {
+        code = jobsched_backend_single()->check(fake->inner, call, visit, visit_data);
+    }
+    return end(fake, FAKE_CHECK, NULL, 0, fate, code);
+}
+
+static int watch(void *backend)
+{
+    struct fake_backend *fake = backend;
+    return atomic_load(&fake->watch_fd);
+}
+
 const jobsched_backend *const *fake_backend_drivers(void)
 {
     static const jobsched_backend driver = {.abi = JOBSCHED_BACKEND_ABI,
@@ -267,7 +343,13 @@ const jobsched_backend *const *fake_backend_drivers(void)
                                             .renew = renew,
                                             .reap = reap,
                                             .control = control,
-                                            .runs = runs};
+                                            .runs = runs,
+                                            .find = find,
+                                            .jobs = jobs,
+                                            .nodes = nodes,
+                                            .withdraw = withdraw,
+                                            .check = check,
+                                            .watch = watch};
     static const jobsched_backend *const drivers[] = {&driver, NULL};
     return drivers;
 }

@@ -23,6 +23,11 @@ enum fake_operation {
     FAKE_REAP,
     FAKE_CONTROL,
     FAKE_RUNS,
+    FAKE_FIND,
+    FAKE_JOBS,
+    FAKE_NODES,
+    FAKE_WITHDRAW,
+    FAKE_CHECK,
     FAKE_OPERATIONS
 };
 
@@ -52,6 +57,8 @@ struct fake_backend {
     _Atomic uint64_t items[FAKE_OPERATIONS];
     _Atomic uint64_t largest[FAKE_OPERATIONS]; /* most items in one call */
     _Atomic int64_t published_offset_ms;       /* of the last renew */
+    _Atomic int64_t lost_at_mono_ms; /* told by failures on lane KEEP; JOBSCHED_NONE: nothing is */
+    _Atomic int watch_fd;            /* of watch(); -1: none */
 
     pthread_mutex_t mutex; /* guards the rest */
     int failures_left[FAKE_OPERATIONS];
