@@ -225,6 +225,28 @@ static void announce_takes_a_thousand_at_once(void **state)
     cf_equal(cf_announce(node, "job-0", "first", 0).mark_ms, items[0].mark_ms);
 }
 
+/* G14: only who replaces another text under the same explicit version is told of a conflict, and
+ * only then: not who merely repeats it, nor where there are no versions. */
+static void announce_tells_of_a_conflict_once(void **state)
+{
+    static const struct {
+        uint64_t version;
+        const char *definition;
+        int conflict;
+    } steps[] = {{0, "a", 0}, {0, "b", 0}, {1, "a", 0}, {1, "a", 0}, {1, "b", 1},
+                 {1, "b", 0}, {1, "a", 1}, {2, "b", 0}, {1, "c", 0}, {2, "a", 1}};
+    struct cf_node *node = cf_open(*state, "node");
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        jobsched_announcement item = {.job = "job",
+                                      .definition = steps[i].definition,
+                                      .version = steps[i].version,
+                                      .conflict = 77};
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(node->driver->announce(node->backend, &call, &item, 1));
+        cf_equal(item.conflict, steps[i].conflict);
+    }
+}
+
 const struct cf_test cf_announce_tests[] = {
     {"announce_creates_with_mark_at_now", announce_creates_with_mark_at_now, 0},
     {"announce_again_changes_nothing", announce_again_changes_nothing, 0},
@@ -237,6 +259,7 @@ const struct cf_test cf_announce_tests[] = {
      announce_lifts_a_tombstone_by_larger_version_only, 0},
     {"announce_revives_with_tokens_and_pause", announce_revives_with_tokens_and_pause, 0},
     {"announce_tells_when_the_last_run_ended", announce_tells_when_the_last_run_ended, 0},
+    {"announce_tells_of_a_conflict_once", announce_tells_of_a_conflict_once, 0},
     {"announce_takes_a_thousand_at_once", announce_takes_a_thousand_at_once, 0},
     {NULL, NULL, 0},
 };

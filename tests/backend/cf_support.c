@@ -189,6 +189,7 @@ void cf_config(struct cf_node *node, const struct cf_world *world, const char *n
                                      .ctx = &node->clock,
                                      .wall_ms = wall_ms,
                                      .mono_ms = mono_ms};
+    config->control_only = chosen->control_only;
     config->notice = count_notice;
     config->notice_data = node;
 }

@@ -29,7 +29,8 @@ struct cf_test {
 
 extern const struct cf_test cf_open_tests[], cf_announce_tests[], cf_claim_tests[], cf_held_tests[],
     cf_run_tests[], cf_control_tests[], cf_trigger_tests[], cf_ledger_tests[], cf_names_tests[],
-    cf_dead_tests[], cf_delay_tests[], cf_durable_tests[], cf_race_tests[], cf_memory_tests[];
+    cf_dead_tests[], cf_delay_tests[], cf_durable_tests[], cf_race_tests[], cf_memory_tests[],
+    cf_list_tests[];
 
 /* A clock that follows the real one at a distance that the test chooses. */
 struct cf_clock {
@@ -64,6 +65,7 @@ struct cf_settings {
     const char *name_space;
     uint64_t history_count;
     int64_t history_age_ms;
+    int32_t control_only;
     const jobsched_allocator *allocator;
 };
 
