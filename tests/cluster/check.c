@@ -37,7 +37,9 @@ typedef struct run {
     int64_t scheduled_ms;
     uint64_t token;
     int32_t kind, node;
-    bool lease_lost; /* it was told */
+    int64_t told_good_us; /* when it was told last that its lease goes on */
+    bool lease_lost;      /* it was told */
+    bool lost_at_start;
 } run;
 
 typedef struct share {
@@ -81,17 +83,20 @@ static void add_start(share *one, const record *entry)
             abort();
         }
     }
+    bool lost = entry->stop_reason == JOBSCHED_STOP_LEASE_LOST;
     one->runs[one->run_count++] = (run){.start_us = entry->at_us,
                                         .scheduled_ms = entry->scheduled_ms,
                                         .token = entry->token,
                                         .kind = entry->kind,
-                                        .node = entry->node};
+                                        .node = entry->node,
+                                        .lease_lost = lost,
+                                        .lost_at_start = lost};
 }
 
 static void take_record(share *shares, size_t count, const record *entry)
 {
     share *one = find_share(shares, count, entry->job);
-    if (one == NULL || entry->what == RECORD_EVENT || entry->what == RECORD_ALIVE) {
+    if (one == NULL || entry->what == RECORD_EVENT) {
         return;
     }
     if (entry->what == RECORD_START) {
@@ -101,6 +106,10 @@ static void take_record(share *shares, size_t count, const record *entry)
     run *known = run_of_token(one, entry->token);
     if (known != NULL && entry->what == RECORD_END) {
         known->end_us = entry->at_us;
+    } else if (known != NULL && entry->what == RECORD_ALIVE) {
+        bool good =
+            entry->stop_reason == JOBSCHED_STOP_NONE && entry->lease_until_us > entry->at_us;
+        known->told_good_us = good ? entry->at_us : known->told_good_us;
     } else if (known != NULL && entry->stop_reason == JOBSCHED_STOP_LEASE_LOST) {
         known->lease_lost = true;
     }
@@ -148,7 +157,7 @@ static void check_order(const share *one, check_report *report)
             continue;
         }
         const run *before = &one->runs[i - 1];
-        if (now->token <= before->token) {
+        if (now->token <= before->token && !now->lost_at_start) {
             fault(report, &report->token_faults, "token: %s %" PRIu64 " after %" PRIu64,
                   one->job->name, now->token, before->token);
         }
@@ -157,6 +166,11 @@ static void check_order(const share *one, check_report *report)
         if (before->end_us > now->start_us && !before->lease_lost) {
             fault(report, &report->overlaps, "overlap: %s tokens %" PRIu64 " and %" PRIu64,
                   one->job->name, before->token, now->token);
+        }
+        if (before->told_good_us > now->start_us && before->token < now->token) {
+            fault(report, &report->untold,
+                  "untold: %s token %" PRIu64 " was good %" PRId64 " us after the next began",
+                  one->job->name, before->token, before->told_good_us - now->start_us);
         }
     }
 }
@@ -388,8 +402,8 @@ void check_run(check_input *input, check_report *out_report)
 
 uint64_t check_faults(const check_report *report)
 {
-    return report->twice + report->lost + report->token_faults + report->early + report->overlaps +
-           report->ledger_faults;
+    return report->twice + report->untold + report->lost + report->token_faults + report->early +
+           report->overlaps + report->ledger_faults;
 }
 
 void check_print(const check_report *report, FILE *out)
@@ -398,10 +412,10 @@ void check_print(const check_report *report, FILE *out)
                   "expected %" PRIu64 ", fired %" PRIu64 " (catch-up %" PRIu64 ", reruns %" PRIu64
                   " besides)\n"
                   "twice %" PRIu64 ", lost %" PRIu64 ", early %" PRIu64 ", overlaps %" PRIu64
-                  ", token faults %" PRIu64 ", ledger faults %" PRIu64 "\n",
+                  ", token faults %" PRIu64 ", untold %" PRIu64 ", ledger faults %" PRIu64 "\n",
                   report->expected, report->fired, report->catch_ups, report->reruns, report->twice,
                   report->lost, report->early, report->overlaps, report->token_faults,
-                  report->ledger_faults);
+                  report->untold, report->ledger_faults);
     (void)fprintf(out, "ledger:");
     for (int i = 0; i < CHECK_OUTCOMES; i++) {
         if (report->outcomes[i] > 0) {

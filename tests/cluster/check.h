@@ -63,6 +63,7 @@ typedef struct check_report {
     uint64_t token_faults;  /* G2: not larger than the one before */
     uint64_t early;         /* G3 */
     uint64_t overlaps;      /* G4: began before the run before it had ended */
+    uint64_t untold;        /* G5: told that its lease goes on after the next run had begun */
     uint64_t ledger_faults; /* G9: not exactly one outcome, no occurrence of the schedule, a wrong
                                count, or a row that the callbacks' records contradict */
     /* what happened */

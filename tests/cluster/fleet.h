@@ -58,8 +58,9 @@ int64_t fleet_now_ms(void); /* CLOCK_REALTIME */
 int64_t fleet_mono_ms(void);
 void fleet_nap_ms(int64_t ms);
 
-/* The main function of a cluster test: [PATTERN [BACKEND[,BACKEND]...]]. On several backends
- * (sqlite, postgresql, redis) it runs at the same time, each in a process of its own. */
+/* The main function of a cluster test: [PATTERN[,PATTERN]... [BACKEND[,BACKEND]...]]. Several
+ * tests, and several backends (sqlite, postgresql, redis), run at the same time, each in a process
+ * of its own. */
 int fleet_main(int argc, char **argv, const struct CMUnitTest *tests, size_t count);
 
 /* Where the clusters of this process live from here on: a backend, which gets a private server, or

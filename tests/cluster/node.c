@@ -112,6 +112,23 @@ static void write_run(int what, const jobsched_run *run, const work *job, int re
     write_record(&entry);
 }
 
+/* The first and the last record of a run: what it was told, asked after the instant that is written
+ * down. So, wherever this process is frozen meanwhile, a run that began or ended after its lease
+ * says that it knew. */
+static void write_asked(int what, const jobsched_run *run, const work *job, int *reason, int code)
+{
+    int64_t now_us = clock_us(CLOCK_REALTIME);
+    int seen = jobsched_run_should_stop(run);
+    if (what == RECORD_END && seen != *reason) {
+        write_run(RECORD_STOP_SEEN, run, job, seen, 0);
+    }
+    *reason = seen;
+    record entry = run_record(what, run, job, seen);
+    entry.at_us = now_us;
+    entry.code = code;
+    write_record(&entry);
+}
+
 /* What the run was told at an instant that is from before the question: however long this process
  * is frozen on the way, the record claims nothing that was not so. */
 static void write_alive(const jobsched_run *run, const work *job, int reason, int64_t asked_us)
@@ -163,7 +180,7 @@ static int do_work(jobsched_run *run, void *user_data)
 {
     const work *job = user_data;
     int reason = JOBSCHED_STOP_NONE;
-    write_run(RECORD_START, run, job, reason, 0);
+    write_asked(RECORD_START, run, job, &reason, 0);
     int64_t begun_ms = plain_mono_ms(NULL);
     bool stops = false;
     while (!stops) {
@@ -185,7 +202,7 @@ static int do_work(jobsched_run *run, void *user_data)
         }
     }
     int code = stops ? JOBSCHED_ECANCELED : JOBSCHED_OK;
-    write_run(RECORD_END, run, job, reason, code);
+    write_asked(RECORD_END, run, job, &reason, code);
     return code;
 }
 
@@ -412,6 +429,13 @@ int main(int argc, char **argv)
     }
     jobsched *scheduler = NULL;
     int code = jobsched_open(&options, &scheduler);
+    /* A machine that is busy with starting many servers may need longer than a request may take. */
+    for (int tries = 0; given.announced && tries < 100 &&
+                        (code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN);
+         tries++) {
+        nap_ms(SLICE_MS);
+        code = jobsched_open(&options, &scheduler);
+    }
     if (code != 0) {
         say("refused", code, 0);
         return 0;

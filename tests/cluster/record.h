@@ -9,7 +9,7 @@
 #define RECORD_MAGIC INT32_C(0x6a736c67)
 
 enum record_what {
-    RECORD_START = 1,     /* the callback was entered */
+    RECORD_START = 1,     /* the callback was entered; stop_reason: what it was told then */
     RECORD_END = 2,       /* the callback is about to return */
     RECORD_STOP_SEEN = 3, /* the callback saw another stop reason */
     RECORD_ALIVE = 4,     /* what the callback was told: stop_reason, and its lease until then */

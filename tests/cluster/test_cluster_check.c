@@ -97,6 +97,16 @@ static void repeat_token(history *h)
     h->rows[2].token = 2;
 }
 
+static void promise_too_long(history *h)
+{
+    record *told = &h->records[2 * RUNS];
+    *told = h->records[2];
+    told->what = RECORD_ALIVE;
+    told->at_us = h->records[4].at_us + 1;
+    told->lease_until_us = told->at_us + 1;
+    h->input.record_count++;
+}
+
 static void leave_hole_in_ledger(history *h)
 {
     memmove(&h->rows[2], &h->rows[3], 2 * sizeof(check_row));
@@ -150,6 +160,8 @@ static const struct {
     {"G3 a microsecond early", fire_early, offsetof(check_report, early)},
     {"G4 begins before the one before ends", overlap, offsetof(check_report, overlaps)},
     {"G2 a token that does not grow", repeat_token, offsetof(check_report, token_faults)},
+    {"G5 told that its lease goes on though the next has begun", promise_too_long,
+     offsetof(check_report, untold)},
     {"ran, but has no row", leave_hole_in_ledger, offsetof(check_report, ledger_faults)},
     {"ran, but is skipped", skip_what_ran, offsetof(check_report, ledger_faults)},
     {"has no end", leave_running, offsetof(check_report, ledger_faults)},

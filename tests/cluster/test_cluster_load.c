@@ -10,6 +10,7 @@ static void assert_clean(const check_report *report, uint64_t expected_min)
     assert_int_equal(report->early, 0);
     assert_int_equal(report->overlaps, 0);
     assert_int_equal(report->token_faults, 0);
+    assert_int_equal(report->untold, 0);
     assert_int_equal(report->ledger_faults, 0);
     assert_true(report->expected >= expected_min);
     /* Nobody died and nobody was down. */

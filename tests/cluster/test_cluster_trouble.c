@@ -1,7 +1,7 @@
 /* test_cluster_trouble.c: a store that cannot be used for a while: G5, G8, G9.
  * Nothing fires meanwhile, errors are told, running jobs are told that their lease is lost, and
  * once the trouble is over what was missed is treated by each job's policy; nothing is doubled. */
-#include "fleet.h"
+#include "trouble.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,105 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* MISSED_MS: misfire_after, and slack for a claim that was decided just before. */
-enum { LEASE_MS = 3000, MISSED_MS = 1000 + 1000, OUTAGE_MS = 4500 /* longer than a lease */ };
-
-static const check_job jobs[] = {
-    {"once-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=once"},
-    {"once-1", "@every 1s", 1000, 0, 1, NULL, "misfire=once"},
-    {"skip-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=skip"},
-    {"skip-1", "@every 1s", 1000, 0, 1, NULL, "misfire=skip"},
-    {"all-0", "* * * * * *", 1000, 0, 1, NULL, "misfire=all"},
-    {"all-1", "@every 1s", 1000, 0, 1, NULL, "misfire=all"},
-    {"long", "*/2 * * * * *", 2000, 0, 60000, NULL, NULL},
-};
-
-enum { JOBS = sizeof jobs / sizeof jobs[0] };
-
-/* ---- the same for every kind of trouble ------------------------------------------ */
-
-typedef struct trouble {
-    int64_t ready_ms, broken_ms, silent_ms, cured_ms;
-    bool unknown; /* claims may have been written: they are asked again just as they were (G8) */
-} trouble;
-
-static void begin(fleet *f, trouble *t)
-{
-    *t = (trouble){.unknown = false};
-    fleet_jobs(f, jobs, JOBS);
-    f->settings[0] = "lease=3s";
-    f->settings[1] = "misfire_after=1s";
-    f->drain_ms = 6000;
-    (void)fleet_start(f, -30000);
-    t->ready_ms = fleet_now_ms();
-    (void)fleet_start(f, 30000);
-    fleet_wait_accounted(f, fleet_now_ms() + 1000);
-}
-
-/* Both nodes have told that the store fails (with that code, unless it is 0), whatever was granted before has begun, and the
- * outage goes on for longer than a lease. */
-static void endure(fleet *f, trouble *t, int code)
-{
-    for (int i = 0; i < 2; i++) {
-        fleet_pattern failed = {.what = RECORD_EVENT,
-                                .event = JOBSCHED_EVENT_BACKEND_FAILED,
-                                .node = i,
-                                .after_us = t->broken_ms * 1000};
-        record event =
-            fleet_wait_record(f, "a node tells that the store fails", FLEET_SOON_MS, &failed);
-        printf("n%d: %s: %s\n", i, jobsched_code_name(event.code), event.text);
-        assert_true(code == 0 || event.code == code);
-    }
-    t->silent_ms = fleet_now_ms();
-    fleet_pattern lost = {
-        .what = RECORD_STOP_SEEN, .node = -1, .job = "long", .after_us = t->broken_ms * 1000};
-    record told = fleet_wait_record(f, "the long run is told", FLEET_SOON_MS, &lost);
-    assert_int_equal(told.stop_reason, JOBSCHED_STOP_LEASE_LOST);
-    assert_true(told.at_us < (t->broken_ms + LEASE_MS) * 1000 + 500000);
-    fleet_wait_until(t->silent_ms + OUTAGE_MS);
-}
-
-static void recover(fleet *f, trouble *t)
-{
-    for (int i = 0; i < 2; i++) {
-        fleet_pattern back = {.what = RECORD_EVENT,
-                              .event = JOBSCHED_EVENT_BACKEND_RECOVERED,
-                              .node = i,
-                              .after_us = t->cured_ms * 1000};
-        (void)fleet_wait_record(f, "a node tells that the store is back", FLEET_SOON_MS, &back);
-    }
-    int64_t until_ms = fleet_now_ms() + 2000;
-    fleet_wait_accounted(f, until_ms);
-    fleet_drain_all(f);
-    check_report report;
-    fleet_check_clean(f, t->ready_ms, until_ms, &report);
-
-    for (size_t i = 0; i < f->record_count; i++) {
-        const record *entry = &f->records[i];
-        assert_false(entry->what == RECORD_START && entry->at_us > t->silent_ms * 1000 &&
-                     entry->at_us < t->cured_ms * 1000);
-        /* What is later than misfire_after is missed, also when it was due before the trouble. */
-        if (!t->unknown && entry->what == RECORD_START && strncmp(entry->job, "skip", 4) == 0) {
-            assert_true(entry->at_us / 1000 - entry->scheduled_ms < MISSED_MS);
-        }
-    }
-    for (int i = 0; i < 2; i++) {
-        char name[24];
-        (void)snprintf(name, sizeof name, "all-%d", i);
-        fleet_tally all = fleet_tell(f, name, t->silent_ms, t->cured_ms);
-        assert_true(all.starts[JOBSCHED_KIND_CATCH_UP] >= 2);
-        assert_int_equal(all.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE], 0);
-        (void)snprintf(name, sizeof name, "once-%d", i);
-        fleet_tally once = fleet_tell(f, name, t->silent_ms, t->cured_ms);
-        assert_true(once.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE] >= 2);
-        assert_true(once.starts[JOBSCHED_KIND_CATCH_UP] <= 1);
-        (void)snprintf(name, sizeof name, "skip-%d", i);
-        fleet_tally skip = fleet_tell(f, name, t->silent_ms, t->cured_ms);
-        assert_true(skip.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE] >= 2);
-        assert_int_equal(skip.starts[JOBSCHED_KIND_CATCH_UP], 0);
-    }
-}
-
 /* ---- the kinds ------------------------------------------------------------------ */
 
 /* A foreign process sits in a transaction for longer than any request may take. */
@@ -117,14 +18,14 @@ static void test_locked_store_is_waited_for(void **state)
 {
     fleet *f = *state;
     trouble t;
-    begin(f, &t);
+    trouble_begin(f, &t);
     void *lock = fleet_lock_store(f, 10000);
     assert_non_null(lock);
     t.broken_ms = fleet_now_ms();
-    endure(f, &t, JOBSCHED_EUNREACHABLE);
+    trouble_endure(f, &t, JOBSCHED_EUNREACHABLE);
     t.cured_ms = fleet_now_ms();
     fleet_unlock_store(lock);
-    recover(f, &t);
+    trouble_recover(f, &t);
 }
 
 /* Nobody may enter the folder any more. A process that starts meanwhile is refused in words. */
@@ -133,10 +34,10 @@ static void test_forbidden_store_is_waited_for(void **state)
     fleet *f = *state;
     trouble t;
     f->no_override = true;
-    begin(f, &t);
+    trouble_begin(f, &t);
     assert_int_equal(chmod(f->server.directory, 0), 0);
     t.broken_ms = fleet_now_ms();
-    endure(f, &t, JOBSCHED_EACCESS);
+    trouble_endure(f, &t, JOBSCHED_EACCESS);
     fleet_node *late = fleet_spawn(f, 0, 0);
     char wanted[24];
     (void)snprintf(wanted, sizeof wanted, "refused %d ", JOBSCHED_EACCESS);
@@ -146,7 +47,7 @@ static void test_forbidden_store_is_waited_for(void **state)
     fleet_gone(late);
     t.cured_ms = fleet_now_ms();
     assert_int_equal(chmod(f->server.directory, 0755), 0);
-    recover(f, &t);
+    trouble_recover(f, &t);
 }
 
 /* A store that can be read and not written: nobody can begin to use it; who already does is not
@@ -155,7 +56,7 @@ static void test_read_only_store_is_refused(void **state)
 {
     fleet *f = *state;
     f->no_override = true;
-    fleet_jobs(f, jobs, JOBS - 1);
+    fleet_jobs(f, trouble_jobs, TROUBLE_JOBS - 1);
     (void)fleet_start(f, 0);
     int64_t ready_ms = fleet_now_ms();
     char path[200];
@@ -240,18 +141,18 @@ static void test_full_file_system_is_waited_for(void **state)
     (void)snprintf(filler, sizeof filler, "%s/filler", f->server.directory);
     mounted = mount_small(f);
     printf("%s\n", mounted ? "a tmpfs of 8 MiB" : "no mount allowed: RLIMIT_FSIZE");
-    begin(f, &t);
+    trouble_begin(f, &t);
     t.broken_ms = fleet_now_ms();
     fill_up(f, filler);
     t.unknown = !mounted; /* SQLite does not tell why a commit failed */
-    endure(f, &t, mounted ? JOBSCHED_EFULL : 0);
+    trouble_endure(f, &t, mounted ? JOBSCHED_EFULL : 0);
     t.cured_ms = fleet_now_ms();
     if (mounted) {
         assert_int_equal(unlink(filler), 0);
     } else {
         bound_files(f, RLIM_INFINITY);
     }
-    recover(f, &t);
+    trouble_recover(f, &t);
 }
 
 static int teardown(void **state)

@@ -1,0 +1,283 @@
+/* test_cluster_link.c: what can happen between a node and its server, by a proxy of our own on TCP:
+ * G1, G5, G8, G9. What the library tells of each is in the table of docs/backends.md, section
+ * "Faults". Two nodes; the first one's way is troubled, the other one's is not. */
+#include "fleet.h"
+
+#include "support/proxy.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+enum { LEASE_MS = 4000, SHORT = 6 };
+
+static const check_job jobs[] = {
+    {"long", "* * * * * *", 1000, 0, 600000, "alive", NULL},
+    {"short-0", "* * * * * *", 1000, 0, 1, NULL, NULL},
+    {"short-1", "@every 1s", 1000, 0, 1, NULL, NULL},
+    {"short-2", "* * * * * *", 1000, 0, 1, NULL, NULL},
+    {"short-3", "@every 1s", 1000, 0, 1, NULL, NULL},
+    {"marked", "*/4 * * * * *", 4000, 0, 1, NULL, NULL},
+};
+
+typedef struct pair {
+    fleet *f;
+    proxy *links[2];
+    fleet_node *nodes[2];
+    int64_t ready_ms;
+} pair;
+
+static int setup(void **state)
+{
+    pair *p = calloc(1, sizeof *p);
+    void *made = NULL;
+    if (p == NULL || fleet_setup(&made) != 0) {
+        return -1;
+    }
+    p->f = made;
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    pair *p = *state;
+    void *made = p->f;
+    for (int i = 0; i < 2; i++) {
+        proxy_stop(p->links[i]); /* none waits in a hole for its end */
+    }
+    int result = fleet_teardown(&made);
+    free(p);
+    return result;
+}
+
+/* more: for the URL, in Postgres. */
+static void start(pair *p, int i, const char *more)
+{
+    char url[320];
+    fleet *f = p->f;
+    p->links[i] = proxy_start(NULL, f->server.socket);
+    assert_non_null(p->links[i]);
+    server_url_of_port(&f->server, proxy_port(p->links[i]), url, sizeof url);
+    if (f->server.kind == SERVER_POSTGRESQL) {
+        size_t used = strlen(url);
+        (void)snprintf(url + used, sizeof url - used, "%s", more);
+    }
+    f->url = url;
+    p->nodes[i] = fleet_start(f, i == 0 ? 90000 : -90000);
+    f->url = NULL;
+}
+
+/* The first node has the long run, if there is one, before the other one comes. */
+static void begin(pair *p, size_t first_job, const char *more)
+{
+    fleet *f = p->f;
+    fleet_jobs(f, jobs + first_job, sizeof jobs / sizeof jobs[0] - first_job);
+    f->settings[0] = "lease=4s";
+    f->drain_ms = 6000;
+    start(p, 0, more);
+    p->ready_ms = fleet_now_ms();
+    if (first_job == 0) {
+        fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "long"};
+        (void)fleet_wait_record(f, "the long run begins", FLEET_SOON_MS, &begins);
+    }
+    start(p, 1, more);
+    fleet_wait_accounted(f, fleet_now_ms());
+}
+
+static void judge(pair *p, check_report *out_report)
+{
+    int64_t until_ms = fleet_now_ms() + 2000;
+    fleet_wait_accounted(p->f, until_ms);
+    fleet_drain_all(p->f);
+    fleet_check_clean(p->f, p->ready_ms, until_ms, out_report);
+}
+
+static size_t failures(pair *p, int node, int64_t since_ms)
+{
+    fleet_pattern failed = {.what = RECORD_EVENT,
+                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .node = node,
+                            .after_us = since_ms * 1000};
+    return fleet_count(p->f, &failed);
+}
+
+/* ---- a connection is cut around a claim ------------------------------------------- */
+
+/* The connection of the first node ends in the midst of the claim of one instant, in which all its
+ * jobs are due. The other one is slow meanwhile. out_start: of the marked job. */
+static void cut_around_claim(pair *p, int trouble, record *out_start)
+{
+    fleet *f = p->f;
+    char digits[24];
+    begin(p, 1, "");
+    proxy_delay(p->links[1], 150);
+    int64_t due_ms = check_next(&jobs[SHORT - 1], fleet_now_ms() + 1500);
+    (void)snprintf(digits, sizeof digits, "%lld", (long long)due_ms);
+    fleet_wait_until(due_ms - 700); /* in the quiet part of the second before */
+    proxy_trap(p->links[0], digits, trouble);
+    fleet_wait_until(due_ms);
+    fleet_wait_accounted(f, due_ms);
+    assert_int_equal(proxy_caught(p->links[0]), 1);
+    size_t starts = 0;
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        if (entry->what == RECORD_START && strcmp(entry->job, "marked") == 0 &&
+            entry->scheduled_ms == due_ms) {
+            *out_start = *entry;
+            starts++;
+        }
+    }
+    assert_int_equal(starts, 1);
+    printf("n%d ran it, %lld ms late\n", (int)out_start->node,
+           (long long)(out_start->at_us / 1000 - due_ms));
+    fleet_pattern failed = {.what = RECORD_EVENT,
+                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .node = 0,
+                            .after_us = (due_ms - 700) * 1000};
+    if (trouble != PROXY_CUT_AFTER_REPLY) {
+        /* It was sent, so nobody knows: never won, never lost, but asked again. */
+        record event = fleet_wait_record(f, "the node tells", FLEET_SOON_MS, &failed);
+        printf("%s\n", event.text);
+        assert_int_equal(event.code, JOBSCHED_EUNKNOWN);
+        fleet_pattern back = {
+            .what = RECORD_EVENT, .event = JOBSCHED_EVENT_BACKEND_RECOVERED, .node = 0};
+        back.after_us = event.at_us;
+        (void)fleet_wait_record(f, "the node tells that it is over", FLEET_SOON_MS, &back);
+    }
+    proxy_delay(p->links[1], 0);
+    check_report report;
+    judge(p, &report);
+    check_row row = fleet_row(f, "marked", due_ms);
+    assert_int_equal(row.outcome, JOBSCHED_OUTCOME_SUCCEEDED);
+    assert_int_equal(row.attempt, 1);
+    assert_int_equal(row.token, out_start->token);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED], 0);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE], 0);
+}
+
+static void test_cut_before_the_claim(void **state)
+{
+    record start;
+    cut_around_claim(*state, PROXY_CUT_BEFORE_REQUEST, &start);
+}
+
+static void test_cut_during_the_claim(void **state)
+{
+    record start;
+    cut_around_claim(*state, PROXY_CUT_AFTER_REQUEST, &start);
+}
+
+/* The server has granted: the same grant is told again, and nobody else gets it. */
+static void test_cut_before_the_reply(void **state)
+{
+    record start;
+    cut_around_claim(*state, PROXY_CUT_BEFORE_REPLY, &start);
+    assert_int_equal(start.node, 0);
+}
+
+static void test_cut_after_the_reply(void **state)
+{
+    record start;
+    cut_around_claim(*state, PROXY_CUT_AFTER_REPLY, &start);
+    assert_int_equal(start.node, 0);
+}
+
+/* ---- the network swallows ----------------------------------------------------------- */
+
+/* G5: the owner's network is a black hole, for longer than its lease. It is told before the other
+ * one begins, which is not before the lease that it was promised is over; and comes back. */
+static void test_black_hole_around_the_owner(void **state)
+{
+    pair *p = *state;
+    fleet *f = p->f;
+    begin(p, 0, "");
+    int64_t since_ms = fleet_now_ms();
+    proxy_set(p->links[0], PROXY_HOLE);
+    fleet_pattern begins = {
+        .what = RECORD_START, .node = 1, .job = "long", .after_us = since_ms * 1000};
+    record second = fleet_wait_record(f, "the other one takes over", FLEET_SOON_MS, &begins);
+    fleet_pattern sees = {
+        .what = RECORD_STOP_SEEN, .node = 0, .job = "long", .after_us = since_ms * 1000};
+    record told = fleet_wait_record(f, "the owner is told", FLEET_SOON_MS, &sees);
+    assert_int_equal(told.stop_reason, JOBSCHED_STOP_LEASE_LOST);
+    printf("told %lld ms, taken over %lld ms after the hole began\n",
+           (long long)(told.at_us / 1000 - since_ms), (long long)(second.at_us / 1000 - since_ms));
+    assert_true(told.at_us < second.at_us + 100000); /* it looks every 20 ms */
+    fleet_pattern failed = {.what = RECORD_EVENT,
+                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .node = 0,
+                            .after_us = since_ms * 1000};
+    record event = fleet_wait_record(f, "the owner tells", FLEET_SOON_MS, &failed);
+    printf("%s: %s\n", jobsched_code_name(event.code), event.text);
+    assert_true(event.code == JOBSCHED_EUNKNOWN || event.code == JOBSCHED_EUNREACHABLE);
+    assert_int_equal(failures(p, 1, since_ms), 0);
+    int64_t open_ms = fleet_now_ms();
+    proxy_set(p->links[0], PROXY_OPEN);
+    fleet_pattern again = {.what = RECORD_START, .node = 0, .after_us = open_ms * 1000};
+    (void)fleet_wait_record(f, "the old owner takes part again", FLEET_SOON_MS, &again);
+    check_report report;
+    judge(p, &report);
+    assert_true(report.lease_lost_seen >= 1);
+}
+
+static void expect_run_goes_on(pair *p, int64_t since_ms)
+{
+    fleet *f = p->f;
+    fleet_wait_until(since_ms + 2 * LEASE_MS);
+    fleet_wait_accounted(f, fleet_now_ms() - 500);
+    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "long"};
+    assert_int_equal(fleet_count(f, &begins), 1);
+    fleet_pattern sees = {
+        .what = RECORD_STOP_SEEN, .node = 0, .job = "long", .after_us = since_ms * 1000};
+    assert_int_equal(fleet_count(f, &sees), 0);
+    check_report report;
+    judge(p, &report);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED], 0);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_LEASE_LOST], 0);
+}
+
+/* Half-open: the server has forgotten the connections, and the owner is not told. It finds out by
+ * the time that a request may take, and its run goes on. (In Postgres the grace has to be as long as
+ * that, see docs/backends.md.) */
+static void test_half_open_towards_the_server(void **state)
+{
+    pair *p = *state;
+    begin(p, 0, "&jobsched_grace=4s");
+    int64_t since_ms = fleet_now_ms();
+    proxy_forget_server(p->links[0]);
+    expect_run_goes_on(p, since_ms);
+}
+
+/* The other way round: the server goes on with connections that nobody has any more. */
+static void test_half_open_towards_the_node(void **state)
+{
+    pair *p = *state;
+    begin(p, 0, "");
+    int64_t since_ms = fleet_now_ms();
+    proxy_forget_client(p->links[0]);
+    expect_run_goes_on(p, since_ms);
+}
+
+/* Every piece takes 40 ms each way: slow, and nothing else. */
+static void test_slow_link_is_only_slow(void **state)
+{
+    pair *p = *state;
+    begin(p, 0, "");
+    int64_t since_ms = fleet_now_ms();
+    proxy_delay(p->links[0], 40);
+    proxy_delay(p->links[1], 40);
+    expect_run_goes_on(p, since_ms);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_cut_before_the_claim),        TEST(test_cut_during_the_claim),
+        TEST(test_cut_before_the_reply),        TEST(test_cut_after_the_reply),
+        TEST(test_black_hole_around_the_owner), TEST(test_half_open_towards_the_server),
+        TEST(test_half_open_towards_the_node),  TEST(test_slow_link_is_only_slow),
+    };
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,371 @@
+/* test_cluster_server.c: what can happen to a server, under a cluster of real processes: G1, G2, G4,
+ * G5, G8, G9. What the library tells of each is in the table of docs/backends.md, section "Faults".
+ * The server of each test is private: it is killed, frozen, emptied and reconfigured for real. */
+#include "trouble.h"
+
+#include <stdlib.h>
+
+/* A statement or command that must do. %s: the namespace, as keys of Redis have it. */
+static void ask(fleet *f, const char *format)
+{
+    char key[128];
+    size_t length = 0;
+    for (const char *at = f->name_space; *at != '\0' && length + 4 < sizeof key; at++) {
+        length += (size_t)snprintf(key + length, sizeof key - length, "%s%.*s",
+                                   *at == ' ' ? "%20" : "", *at != ' ', at);
+    }
+    char command[1024];
+    char said[512];
+    size_t used = 0;
+    for (const char *at = format; *at != '\0' && used + 100 < sizeof command;) {
+        if (at[0] == '%' && at[1] == 's') {
+            used += (size_t)snprintf(command + used, sizeof command - used, "%s", key);
+            at += 2;
+        } else {
+            command[used++] = *at++;
+        }
+    }
+    command[used] = '\0';
+    if (!server_ask(&f->server, command, said, sizeof said)) {
+        fail_msg("%s: %s", command, said);
+    }
+}
+
+static bool is_redis(const fleet *f)
+{
+    return f->server.kind == SERVER_REDIS;
+}
+
+/* ---- nobody can use it for a while ------------------------------------------------ */
+
+/* SIGSTOP of the whole server: connections stay, and nothing is answered. */
+static void test_frozen_server_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    trouble_begin(f, &t);
+    t.unknown = true; /* what was sent is answered when nobody waits any more */
+    t.broken_ms = fleet_now_ms();
+    server_freeze(&f->server);
+    trouble_endure(f, &t, 0);
+    t.cured_ms = fleet_now_ms();
+    server_thaw(&f->server);
+    trouble_recover(f, &t);
+}
+
+/* kill -9 of the server; it stays away for longer than a lease. Nothing is forgotten. */
+static void test_dead_server_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    trouble_begin(f, &t);
+    t.unknown = true;
+    t.broken_ms = fleet_now_ms();
+    assert_true(server_kill(&f->server));
+    trouble_endure(f, &t, 0);
+    t.cured_ms = fleet_now_ms();
+    assert_true(server_start(&f->server));
+    trouble_recover(f, &t);
+}
+
+typedef struct fault {
+    const char *breaks, *cures; /* statements or commands */
+    int code;
+    const char *word; /* in what a newcomer is told; NULL: a newcomer is not asked */
+} fault;
+
+/* A node that comes meanwhile is refused in words that name the reason. */
+static void expect_refusal(fleet *f, int code, const char *word)
+{
+    char wanted[24];
+    (void)snprintf(wanted, sizeof wanted, "refused %d ", code);
+    fleet_node *late = fleet_spawn(f, 0, 0);
+    const char *said = fleet_await(late, wanted, FLEET_SOON_MS);
+    printf("%s\n", said);
+    if (strstr(said, word) == NULL) {
+        fail_msg("'%s' is not in: %s", word, said);
+    }
+    fleet_gone(late);
+}
+
+static void suffer(fleet *f, const fault *what)
+{
+    trouble t;
+    trouble_begin(f, &t);
+    t.broken_ms = fleet_now_ms();
+    ask(f, what->breaks);
+    trouble_endure(f, &t, what->code);
+    if (what->word != NULL) {
+        expect_refusal(f, what->code, what->word);
+    }
+    t.cured_ms = fleet_now_ms();
+    ask(f, what->cures);
+    trouble_recover(f, &t);
+}
+
+static void test_read_only_server_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    if (is_redis(f)) {
+        const fault no_replicas = {"CONFIG SET min-replicas-to-write 1",
+                                   "CONFIG SET min-replicas-to-write 0", JOBSCHED_EUNREACHABLE,
+                                   "NOREPLICAS"};
+        suffer(f, &no_replicas);
+        return;
+    }
+    trouble t;
+    trouble_begin(f, &t);
+    t.broken_ms = fleet_now_ms();
+    ask(f, "ALTER SYSTEM SET default_transaction_read_only = on");
+    ask(f, "SELECT pg_reload_conf()");
+    trouble_endure(f, &t, JOBSCHED_EREFUSED);
+    t.cured_ms = fleet_now_ms();
+    ask(f, "ALTER SYSTEM RESET default_transaction_read_only");
+    ask(f, "SELECT pg_reload_conf()");
+    trouble_recover(f, &t);
+}
+
+/* Nodes are a user of their own here, who loses a right. */
+static void test_missing_rights_are_waited_for(void **state)
+{
+    fleet *f = *state;
+    char url[256];
+    if (is_redis(f)) {
+        const fault ours = {"ACL SETUSER app -evalsha", "ACL SETUSER app +evalsha",
+                            JOBSCHED_EACCESS, "NOPERM"};
+        ask(f, "ACL SETUSER app on \">secret\" \"~*\" \"&*\" +@all");
+        (void)snprintf(url, sizeof url, "redis://app:secret@?socket=%s", f->server.socket);
+        f->url = url;
+        suffer(f, &ours);
+        return;
+    }
+    const fault ours = {"REVOKE UPDATE ON ALL TABLES IN SCHEMA jobsched FROM app",
+                        "GRANT UPDATE ON ALL TABLES IN SCHEMA jobsched TO app", JOBSCHED_EACCESS,
+                        "permission denied"};
+    ask(f, "CREATE ROLE app LOGIN");
+    ask(f, "GRANT CREATE ON DATABASE postgres TO app");
+    (void)snprintf(url, sizeof url, "postgresql:///postgres?host=%s&user=app", f->server.directory);
+    f->url = url;
+    suffer(f, &ours);
+}
+
+/* Somebody has begun to use a newer version. */
+static void test_newer_schema_is_waited_for(void **state)
+{
+    fleet *f = *state;
+    const fault postgres = {"UPDATE jobsched.meta SET version = version + 100",
+                            "UPDATE jobsched.meta SET version = version - 100", JOBSCHED_ESCHEMA,
+                            "version"};
+    const fault redis = {"HINCRBY \"{jobsched:%s}:meta\" version 100",
+                         "HINCRBY \"{jobsched:%s}:meta\" version -100", JOBSCHED_ESCHEMA,
+                         "version"};
+    suffer(f, is_redis(f) ? &redis : &postgres);
+}
+
+/* Redis only: what a replica answers, and a server without memory. */
+static void test_memory_that_is_used_up_is_waited_for(void **state)
+{
+    static const fault full = {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", JOBSCHED_EFULL,
+                               NULL};
+    suffer(*state, &full);
+}
+
+static void test_demoted_server_is_waited_for(void **state)
+{
+    static const fault demoted = {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", JOBSCHED_EREFUSED,
+                                  "replica"};
+    suffer(*state, &demoted);
+}
+
+/* ---- short breaks under load ------------------------------------------------------ */
+
+enum { TIMES = 6 };
+
+static void start_two(fleet *f, int64_t *out_ready_ms)
+{
+    fleet_jobs(f, trouble_jobs, TROUBLE_JOBS);
+    f->settings[0] = "lease=3s";
+    f->drain_ms = 6000;
+    (void)fleet_start(f, -60000);
+    *out_ready_ms = fleet_now_ms();
+    (void)fleet_start(f, 60000);
+    fleet_wait_accounted(f, fleet_now_ms());
+}
+
+static void judge(fleet *f, int64_t ready_ms)
+{
+    int64_t until_ms = fleet_now_ms() + 2000;
+    fleet_wait_accounted(f, until_ms);
+    fleet_drain_all(f);
+    check_report report;
+    fleet_check_clean(f, ready_ms, until_ms, &report);
+    assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_FAILED], 0);
+}
+
+/* pg_terminate_backend, CLIENT KILL: of every session, again and again, in the midst of claims. The
+ * owner of the long run goes on, or is told before another node begins. */
+static void test_ended_sessions_lose_nothing(void **state)
+{
+    fleet *f = *state;
+    int64_t ready_ms;
+    start_two(f, &ready_ms);
+    int ended = 0;
+    for (int i = 0; i < TIMES; i++) {
+        /* Near the second, where all are claiming, and between. */
+        fleet_wait_until((fleet_now_ms() / 1000 + 1) * 1000 + i * 7 + (i % 2) * 400);
+        int now = server_end_sessions(&f->server);
+        assert_true(now >= 2);
+        ended += now;
+    }
+    printf("%d sessions were ended\n", ended);
+    judge(f, ready_ms);
+}
+
+/* kill -9 and start, again and again. */
+static void test_restarted_server_loses_nothing(void **state)
+{
+    fleet *f = *state;
+    int64_t ready_ms;
+    start_two(f, &ready_ms);
+    for (int i = 0; i < TIMES / 2; i++) {
+        fleet_wait_until((fleet_now_ms() / 1000 + 1) * 1000 + i * 11);
+        assert_true(server_kill(&f->server));
+        assert_true(server_start(&f->server));
+        fleet_wait_accounted(f, fleet_now_ms());
+    }
+    judge(f, ready_ms);
+}
+
+/* No connections are left: who has one goes on, who comes is told. */
+static void test_no_connections_left_for_newcomers(void **state)
+{
+    fleet *f = *state;
+    char url[256];
+    FILE *door = NULL;
+    if (!is_redis(f)) {
+        ask(f, "CREATE ROLE app LOGIN");
+        ask(f, "GRANT CREATE ON DATABASE postgres TO app");
+        (void)snprintf(url, sizeof url, "postgresql:///postgres?host=%s&user=app",
+                       f->server.directory);
+        f->url = url;
+    }
+    int64_t ready_ms;
+    start_two(f, &ready_ms);
+    if (is_redis(f)) {
+        char command[256];
+        (void)snprintf(command, sizeof command, "redis-cli -s '%s' > /dev/null", f->server.socket);
+        door = popen(command, "we"); /* a connection of our own, for the way back */
+        assert_non_null(door);
+        (void)fprintf(door, "CONFIG SET maxclients 1\n");
+        (void)fflush(door);
+        char said[128];
+        while (server_ask(&f->server, "PING", said, sizeof said)) {
+            fleet_nap_ms(10); /* until it is so */
+        }
+    } else {
+        ask(f, "ALTER ROLE app CONNECTION LIMIT 1");
+    }
+    int64_t since_ms = fleet_now_ms();
+    expect_refusal(f, JOBSCHED_EUNREACHABLE, is_redis(f) ? "redis.sock" : "too many");
+    fleet_wait_accounted(f, fleet_now_ms() + 2000);
+    fleet_pattern failed = {.what = RECORD_EVENT,
+                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .node = -1,
+                            .after_us = since_ms * 1000};
+    assert_int_equal(fleet_count(f, &failed), 0);
+    if (is_redis(f)) {
+        (void)fprintf(door, "CONFIG SET maxclients 1000\n");
+        (void)pclose(door);
+    } else {
+        ask(f, "ALTER ROLE app CONNECTION LIMIT -1");
+    }
+    judge(f, ready_ms);
+}
+
+/* ---- a store that forgets (Redis) -------------------------------------------------- */
+
+/* G1, G2, G4, G5: the ledger is gone, but nothing runs twice, no token comes again, nothing is
+ * granted for a lease, and then all jobs go on by themselves. */
+static void lose(fleet *f, void (*forget)(fleet *f))
+{
+    int64_t ready_ms;
+    start_two(f, &ready_ms);
+    int64_t before_ms = fleet_now_ms();
+    forget(f);
+    int64_t lost_ms = fleet_now_ms();
+    fleet_pattern notice = {.what = RECORD_EVENT,
+                            .event = JOBSCHED_EVENT_BACKEND_NOTICE,
+                            .node = -1,
+                            .after_us = before_ms * 1000};
+    record told = fleet_wait_record(f, "a node tells of the loss", FLEET_SOON_MS, &notice);
+    printf("%s\n", told.text);
+    for (size_t i = 0; i < TROUBLE_JOBS; i++) {
+        fleet_pattern again = {.what = RECORD_START,
+                               .node = -1,
+                               .job = trouble_jobs[i].name,
+                               .after_us = (lost_ms + TROUBLE_LEASE_MS) * 1000};
+        (void)fleet_wait_record(f, trouble_jobs[i].name, FLEET_SOON_MS, &again);
+    }
+    fleet_drain_all(f);
+    check_report report;
+    fleet_check(f, ready_ms, lost_ms, &report);
+    assert_int_equal(report.twice, 0);
+    assert_int_equal(report.token_faults, 0);
+    assert_int_equal(report.early, 0);
+    assert_int_equal(report.overlaps, 0);
+    assert_int_equal(report.untold, 0);
+    for (size_t i = 0; i < f->record_count; i++) {
+        const record *entry = &f->records[i];
+        if (entry->what == RECORD_START && entry->scheduled_ms > lost_ms) {
+            assert_true(entry->at_us / 1000 >= lost_ms + TROUBLE_LEASE_MS);
+        }
+    }
+}
+
+static void flush(fleet *f)
+{
+    ask(f, "FLUSHALL");
+}
+
+static void test_flushed_server_runs_nothing_twice(void **state)
+{
+    lose(*state, flush);
+}
+
+static void restart(fleet *f)
+{
+    assert_true(server_kill(&f->server));
+    assert_true(server_start(&f->server));
+}
+
+static int setup_forgetful(void **state)
+{
+    return fleet_setup_with(state, "appendonly=no");
+}
+
+static void test_server_without_persistence_runs_nothing_twice(void **state)
+{
+    lose(*state, restart);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fleet_setup, fleet_teardown)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_frozen_server_is_waited_for),
+        TEST(test_dead_server_is_waited_for),
+        TEST(test_read_only_server_is_waited_for),
+        TEST(test_missing_rights_are_waited_for),
+        TEST(test_newer_schema_is_waited_for),
+        TEST(test_memory_that_is_used_up_is_waited_for),
+        TEST(test_demoted_server_is_waited_for),
+        TEST(test_ended_sessions_lose_nothing),
+        TEST(test_restarted_server_loses_nothing),
+        TEST(test_no_connections_left_for_newcomers),
+        TEST(test_flushed_server_runs_nothing_twice),
+        cmocka_unit_test_setup_teardown(test_server_without_persistence_runs_nothing_twice,
+                                        setup_forgetful, fleet_teardown),
+    };
+    return fleet_main(argc, argv, tests, sizeof tests / sizeof tests[0]);
+}
