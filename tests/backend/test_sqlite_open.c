@@ -111,7 +111,7 @@ static void test_many_starters_make_one_schema(void **state)
     for (int i = 0; i < STARTERS; i++) {
         cf_equal(cf_wait(world, children[i]), 0);
     }
-    cf_equal(sqlite_ask("PRAGMA user_version"), 1);
+    cf_equal(sqlite_ask("PRAGMA user_version"), 2);
     cf_equal(sqlite_ask("PRAGMA application_id"), 0x6a736368);
     cf_equal(sqlite_ask("SELECT count(*) FROM fence"), 1);
     cf_equal(sqlite_ask("SELECT generation FROM fence"), 1);
@@ -186,7 +186,7 @@ static void test_newer_schema_is_refused(void **state)
                            "CREATE TABLE fence(x)");
     expect_refusal(*state, JOBSCHED_ESCHEMA);
     sqlite_expect_message("version 7");
-    sqlite_expect_message("up to 1");
+    sqlite_expect_message("up to 2");
 }
 
 /* Another application's database is not touched. */
@@ -388,17 +388,17 @@ static void test_migration_under_us_is_noticed(void **state)
 {
     struct cf_node *node = cf_open(*state, "a");
     struct cf_job job = cf_job(node, "job", 2);
-    sqlite_do(sqlite_path, "PRAGMA user_version = 2");
+    sqlite_do(sqlite_path, "PRAGMA user_version = 9");
     jobsched_claim claim = cf_at(&job, 1);
     for (int i = 0; i < 2; i++) {
         jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
         cf_equal(node->driver->claim(node->backend, &call, &claim, 1), JOBSCHED_ESCHEMA);
-        sqlite_expect_message("version 2");
+        sqlite_expect_message("version 9");
         call = cf_call(JOBSCHED_LANE_KEEP);
         cf_equal(node->driver->renew(node->backend, &call, 0, NULL, 0), JOBSCHED_ESCHEMA);
         cf_equal(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL), JOBSCHED_ESCHEMA);
     }
-    sqlite_do(sqlite_path, "PRAGMA user_version = 1");
+    sqlite_do(sqlite_path, "PRAGMA user_version = 2");
     cf_ask(node, &claim);
     cf_answer(claim, GRANTED);
     cf_equal(cf_renew(node, "job", claim.token), JOBSCHED_LEASE_KEPT);

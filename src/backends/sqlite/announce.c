@@ -80,6 +80,7 @@ static int announce_one(struct jsi_sqlite_lane *lane, jobsched_announcement *ite
     struct jsi_fence fence;
     int result = jsi_fence_read(lane, item->job, &fence);
     int in_force = 1;
+    item->conflict = 0;
     if (result == 0) {
         result = create(lane, item, &fence);
     } else if (result == 1) {
@@ -87,8 +88,12 @@ static int announce_one(struct jsi_sqlite_lane *lane, jobsched_announcement *ite
         result = compare(lane, fence.id, item, &order, &equal);
         in_force = order >= 0;
         if (result == 0 && (order > 0 || (order == 0 && !equal))) {
+            item->conflict = order == 0 && item->version > 0;
             result = redefine(lane, &fence, order > 0, item);
         }
+    }
+    if (result == 0) {
+        result = jsi_sqlite_register(lane, fence.id, item);
     }
     if (result != 0) {
         return result;

@@ -185,7 +185,7 @@ int jsi_sqlite_control(void *backend, jobsched_call *call, const jobsched_comman
     return result;
 }
 
-static void read_record(const struct jsi_query *query, jobsched_run_record *out_record)
+void jsi_sqlite_read_record(const struct jsi_query *query, jobsched_run_record *out_record)
 {
     *out_record = (jobsched_run_record){
         .job = jsi_query_get_text(query, 0),
@@ -225,7 +225,7 @@ int jsi_sqlite_runs(void *backend, jobsched_call *call, const char *job, uint64_
                                               : (int64_t)limit);
     while ((result = jsi_query_row(&query)) == 1) {
         jobsched_run_record record;
-        read_record(&query, &record);
+        jsi_sqlite_read_record(&query, &record);
         if (visit(&record, visit_data) != 0) {
             result = 0;
             break;

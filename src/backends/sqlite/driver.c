@@ -125,7 +125,7 @@ static int open_store(const jobsched_backend_config *config, void **out_backend)
         store->lanes[i].relocked.fd = -1;
     }
     result = open_files(store);
-    if (result == 0) {
+    if (result == 0 && !config->control_only) {
         result = enter(store);
     }
     if (result != 0) {
@@ -192,6 +192,9 @@ static int leave(struct jsi_sqlite_store *store)
         jsi_query_int(&query, lane->node);
         result = jsi_query_run(&query);
     }
+    if (result == 0) {
+        result = jsi_sqlite_unregister(lane, lane->node);
+    }
     return jsi_sqlite_end(lane, &call, result);
 }
 
@@ -201,10 +204,12 @@ static void sqlite_close(void *backend)
     if (store == NULL) {
         return;
     }
-    /* Where it fails, others find our lock free and do the same. */
-    (void)leave(store);
-    /* Said aloud, because a forked child may keep the file open. */
-    jsi_sqlite_live_unlock(&store->live, store->node);
+    if (!store->config.control_only) {
+        /* Where it fails, others find our lock free and do the same. */
+        (void)leave(store);
+        /* Said aloud, because a forked child may keep the file open. */
+        jsi_sqlite_live_unlock(&store->live, store->node);
+    }
     release(store);
     handle_leave();
 }
@@ -222,6 +227,11 @@ static const jobsched_backend driver = {
     .reap = jsi_sqlite_reap,
     .control = jsi_sqlite_control,
     .runs = jsi_sqlite_runs,
+    .find = jsi_sqlite_find,
+    .jobs = jsi_sqlite_jobs,
+    .nodes = jsi_sqlite_nodes,
+    .withdraw = jsi_sqlite_withdraw,
+    .check = jsi_sqlite_check,
 };
 
 const jobsched_backend *jobsched_backend_sqlite(void)

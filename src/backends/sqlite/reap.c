@@ -259,6 +259,9 @@ static int collect(struct jsi_sqlite_lane *lane, struct findings *findings)
         result = list(lane, findings, JSI_SQL_TRIGGER_LIST, JOBSCHED_FOUND_TRIGGER,
                       JOBSCHED_BATCH_MAX - findings->count, &store->trigger_after);
     }
+    if (result == 0) {
+        result = jsi_sqlite_sweep_registrations(lane);
+    }
     return result == 0 ? sweep(lane) : result;
 }
 

@@ -11,7 +11,9 @@
  *             come to mean another node.
  * run         the ledger; a row with outcome 1 is a holder. taken: somebody else ended it.
  * untold      interrupted runs that no reap has reported yet. Apart from run, because a rerun
- *             reuses the row. */
+ *             reuses the row.
+ * registration  which node registers which job, and how. A node that was forgotten for its silence
+ *             keeps them until its lock is free. */
 static const char *const steps[] = {
     "CREATE TABLE fence(id INTEGER PRIMARY KEY, name_space TEXT NOT NULL, name TEXT NOT NULL,"
     " mark_ms INTEGER NOT NULL, token INTEGER NOT NULL, seq INTEGER NOT NULL,"
@@ -48,6 +50,10 @@ static const char *const steps[] = {
             " scheduled_ms INTEGER NOT NULL, token INTEGER NOT NULL, attempt INTEGER NOT NULL,"
             " node_name TEXT NOT NULL);"
             "CREATE INDEX untold_fence ON untold(fence);",
+
+    "CREATE TABLE registration(node INTEGER NOT NULL, fence INTEGER NOT NULL,"
+    " version INTEGER NOT NULL, text TEXT NOT NULL, PRIMARY KEY(node, fence)) WITHOUT ROWID;"
+    "CREATE INDEX registration_fence ON registration(fence);",
 };
 
 _Static_assert(sizeof steps / sizeof steps[0] == JSI_SQLITE_VERSION,

@@ -21,6 +21,10 @@
     "r.started_ms, r.finished_ms, r.progress_done, r.progress_total, r.attempt, r.kind, "          \
     "r.outcome, r.code"
 
+#define JSI_SQL_JOB                                                                                \
+    "f.id, f.name, d.text, d.version, f.generation, f.token, f.mark_ms, f.last_end_ms, "           \
+    "f.paused, f.removed FROM fence f JOIN definition d ON d.fence = f.id"
+
 #define JSI_SQL_MAP(X)                                                                             \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                    \
     X(BEGIN_READ, "BEGIN")                                                                         \
@@ -50,6 +54,23 @@
                   "WHERE id = ?1")                                                                 \
     X(NODE_DROP, "DELETE FROM node WHERE id = ?1")                                                 \
     X(NODE_LIST, "SELECT " JSI_SQL_ALIVE ", n.lease_ms FROM node n WHERE n.name_space = ?1")       \
+    X(NODES, "SELECT " JSI_SQL_ALIVE ", n.lease_ms, n.node_id, n.name, n.app_version, "            \
+             "n.started_ms, n.seen_ms, n.clock_offset_ms, "                                        \
+             "(SELECT count(*) FROM registration g WHERE g.node = n.id), "                         \
+             "(SELECT count(*) FROM run r INDEXED BY run_owner WHERE r.node = n.id AND "           \
+             "r.outcome = 1), "                                                                    \
+             "(SELECT count(*) FROM registration g JOIN definition d ON d.fence = g.fence WHERE "  \
+             "g.node = n.id AND (g.version <> d.version OR g.text <> d.text)) "                    \
+             "FROM node n WHERE n.name_space = ?1 ORDER BY n.name, n.id")                          \
+    /* registrations */                                                                            \
+    X(REGISTER, "INSERT OR REPLACE INTO registration(node, fence, version, text) "                 \
+                "VALUES(?1, ?2, ?3, ?4)")                                                          \
+    X(UNREGISTER, "DELETE FROM registration WHERE node = ?1 AND fence = "                          \
+                  "(SELECT id FROM fence WHERE name_space = ?2 AND name = ?3)")                    \
+    X(UNREGISTER_NODE, "DELETE FROM registration WHERE node = ?1")                                 \
+    X(REGISTRANT_AFTER, "SELECT g.node, n.id IS NOT NULL FROM registration g LEFT JOIN node n "    \
+                        "ON n.id = g.node WHERE g.node > ?1 ORDER BY g.node LIMIT 1")              \
+    X(REGISTRANTS, "SELECT node, version, text FROM registration WHERE fence = ?1")                \
     /* runs: the election */                                                                       \
     X(RUN_ADD, "INSERT INTO run(fence, seq, kind, outcome, scheduled_ms, last_ms, count, token, "  \
                "attempt, node, node_name, started_ms, finished_ms, lease_ms, recover, "            \
@@ -134,6 +155,13 @@
     X(DROP_RERUNS, "UPDATE run SET recover = 0 WHERE fence = ?1 AND " JSI_SQL_RERUN(""))           \
     X(RUNS_OF_JOB, "SELECT " JSI_SQL_RECORD " FROM fence f JOIN run r ON r.fence = f.id "          \
                    "WHERE f.name_space = ?1 AND f.name = ?2 ORDER BY r.seq DESC LIMIT ?3")         \
+    X(RUN_OF_REQUEST, "SELECT " JSI_SQL_RECORD " FROM fence f JOIN run r INDEXED BY run_request "  \
+                      "ON r.fence = f.id AND r.request = ?3 "                                      \
+                      "WHERE f.name_space = ?1 AND f.name = ?2")                                   \
+    X(RUN_LAST, "SELECT outcome, scheduled_ms, started_ms, finished_ms, node_name FROM run "       \
+                "WHERE fence = ?1 AND outcome > 1 ORDER BY seq DESC LIMIT 1")                      \
+    X(JOBS_OF_ALL, "SELECT " JSI_SQL_JOB " WHERE f.name_space = ?1 ORDER BY f.name")               \
+    X(JOBS_OF_ONE, "SELECT " JSI_SQL_JOB " WHERE f.name_space = ?1 AND f.name = ?2")               \
     X(RUNS_OF_ALL, "SELECT " JSI_SQL_RECORD " FROM run r CROSS JOIN fence f ON f.id = r.fence "    \
                    "WHERE f.name_space = ?1 ORDER BY r.id DESC LIMIT ?3")
 

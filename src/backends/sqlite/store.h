@@ -2,8 +2,8 @@
  *
  * Layers, lowest first: error.c, memory.c, url.c; query.c (statements); schema.c; lane.c
  * (connections and transactions); live.c (the lock file), watch.c (heartbeats); node.c (our row,
- * and who is dead); fence.c; the operations (announce.c, claim.c, finish.c, reap.c, control.c);
- * driver.c.
+ * and who is dead); fence.c; the operations (announce.c, claim.c, finish.c, reap.c, control.c,
+ * list.c, check.c); driver.c.
  *
  * Locks: a lane is used by one thread at a time (the contract says so). What lanes share is in
  * the second half of the store, guarded by store->lock. Nobody holds that lock while calling
@@ -22,7 +22,7 @@
 
 /* "jsch": how we know our own files. */
 #define JSI_SQLITE_APPLICATION 0x6a736368
-#define JSI_SQLITE_VERSION     1
+#define JSI_SQLITE_VERSION     2
 
 /* sql.h has these as literals. */
 _Static_assert(JOBSCHED_OUTCOME_WAITING == 0 && JOBSCHED_OUTCOME_RUNNING == 1 &&
@@ -89,6 +89,7 @@ struct jsi_sqlite_store {
     struct jsi_sqlite_lane lanes[JOBSCHED_LANE_COUNT];
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
     int64_t sweep_after;                /* lane KEEP only: and where its sweep does */
+    int64_t registrant_after;           /* lane KEEP only: the same for registrations */
 
     pthread_mutex_t lock; /* guards all below */
     struct jsi_sqlite_live live;
@@ -282,6 +283,20 @@ int jsi_fence_prune(struct jsi_sqlite_lane *lane, int64_t fence, int64_t seq);
 /* Rows and grants of a job between two prunings: a power of two, so that most calls skip it. */
 #define JSI_PRUNE_EVERY 32
 
+/* ---- list.c: who registers what ---- */
+
+int jsi_sqlite_register(struct jsi_sqlite_lane *lane, int64_t fence,
+                        const jobsched_announcement *item);
+int jsi_sqlite_unregister(struct jsi_sqlite_lane *lane, int64_t node);
+
+/* Drops what nodes registered that are gone for good; a bounded number at a time. */
+int jsi_sqlite_sweep_registrations(struct jsi_sqlite_lane *lane);
+
+/* ---- control.c ---- */
+
+/* A row of JSI_SQL_RECORD; its texts are valid until the next row. */
+void jsi_sqlite_read_record(const struct jsi_query *query, jobsched_run_record *out_record);
+
 /* ---- the operations ---- */
 
 int jsi_sqlite_announce(void *backend, jobsched_call *call, jobsched_announcement *items,
@@ -295,6 +310,15 @@ int jsi_sqlite_reap(void *backend, jobsched_call *call,
                     void *visit_data);
 int jsi_sqlite_control(void *backend, jobsched_call *call, const jobsched_command *command,
                        jobsched_control_result *out_result);
+int jsi_sqlite_find(void *backend, jobsched_call *call, const char *job, const char *request,
+                    jobsched_run_visit_fn visit, void *visit_data);
+int jsi_sqlite_jobs(void *backend, jobsched_call *call, const char *job,
+                    jobsched_job_visit_fn visit, void *visit_data);
+int jsi_sqlite_nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn visit,
+                     void *visit_data);
+int jsi_sqlite_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count);
+int jsi_sqlite_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                     void *visit_data);
 int jsi_sqlite_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                     jobsched_run_visit_fn visit, void *visit_data);
 
