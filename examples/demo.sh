@@ -112,7 +112,8 @@ build_program() {
     # A folder that is configured already keeps its settings.
     set --
     if [ ! -f "$build/CMakeCache.txt" ]; then
-        set -- -DJOBSCHED_BUILD_TESTS=OFF
+        set -- -DJOBSCHED_BUILD_TESTS=OFF -DJOBSCHED_BUILD_CTL=OFF \
+            -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF
         ! command -v ninja >/dev/null || set -- "$@" -G Ninja
     fi
     say "building in $build"

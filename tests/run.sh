@@ -1,6 +1,8 @@
 #!/bin/sh
 # run.sh: installs what the build and the tests need, builds with -Werror, runs the tests through
-# ctest and ends with its summary. Needs no network when everything is installed already.
+# ctest and ends with its summary. Needs no network when everything is installed already. The
+# PostgreSQL and Redis servers of the tests are private ones, in folders in /tmp, without ports; no
+# service of the machine is started or used.
 #
 #   sh tests/run.sh [--quick] [--label REGEX] [--compiler gcc|clang] [--sanitize LIST]
 #                   [--except REGEX] [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
@@ -114,8 +116,19 @@ want()
     want_command readelf binutils
     want_module cmocka libcmocka-dev
     want_module sqlite3 libsqlite3-dev
+    want_module libpq libpq-dev
+    want_module hiredis libhiredis-dev
     want_module jansson libjansson-dev
     want_module smartcols libsmartcols-dev
+    # Debian keeps the server's programs outside the path.
+    if ! ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1; then
+        packages="$packages postgresql"
+    fi
+    want_command redis-server redis-server
+    want_command redis-cli redis-tools
+    want_command pgbouncer pgbouncer
+    want_command openssl openssl
+    want_command setpriv util-linux
     case $launcher in
     valgrind*) want_command valgrind valgrind ;;
     esac
@@ -133,6 +146,47 @@ as_root()
     fi
 }
 
+# The packages of servers would start them, on their usual ports; and PostgreSQL's would make a
+# cluster. Debian's own switch, unless somebody has set it already, turned back afterwards.
+switch=/usr/sbin/policy-rc.d
+switched=
+services_off()
+{
+    if [ ! -e "$switch" ]; then
+        switched=1
+        printf '#!/bin/sh\nexit 101\n' | as_root tee "$switch" > /dev/null
+        as_root chmod 0755 "$switch"
+    fi
+}
+services_on()
+{
+    if [ -n "$switched" ]; then
+        as_root rm -f "$switch"
+        switched=
+    fi
+}
+
+# Whatever happens, no server is left behind.
+# shellcheck disable=SC2317 # called by trap
+clean()
+{
+    result=$?
+    trap - EXIT
+    trap '' INT TERM HUP
+    services_on
+    if [ -f "$build/servers.txt" ]; then
+        while read -r script folder; do
+            if [ -d "$folder" ]; then
+                sh "$script" remove "$folder" || true
+            fi
+        done < "$build/servers.txt"
+    fi
+    exit "$result"
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
 want
 if [ -n "$packages" ]; then
     if ! command -v apt-get > /dev/null 2>&1; then
@@ -140,11 +194,13 @@ if [ -n "$packages" ]; then
         exit 1
     fi
     echo "installing:$packages"
+    services_off
     as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q < /dev/null > /dev/null
     # Package names hold no blanks.
     # shellcheck disable=SC2086
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends \
         $packages < /dev/null > /dev/null
+    services_on
     want
     if [ -n "$packages" ]; then
         echo "run.sh: still missing after the installation:$packages" >&2
@@ -173,7 +229,8 @@ fi
 echo "building with $compiler${sanitize:+ and -fsanitize=$sanitize} in $build"
 CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DJOBSCHED_WERROR=ON -DJOBSCHED_ASSERTIONS=ON \
-    -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
+    -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_POSTGRES=ON -DJOBSCHED_BUILD_REDIS=ON \
+    -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
     -DJOBSCHED_BUILD_CTL=ON \
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "-DJOBSCHED_SANITIZE=$sanitize" \
     "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
@@ -193,6 +250,11 @@ if [ -n "$quick" ]; then
     set -- "$@" -LE '^slow$'
 fi
 cd "$build"
+# The hint files of single: would stay in /tmp for ever, one for each namespace.
+XDG_RUNTIME_DIR=$build/runtime
+export XDG_RUNTIME_DIR
+rm -rf "$XDG_RUNTIME_DIR"
+mkdir -m 0700 "$XDG_RUNTIME_DIR"
 # The output is kept beside the terminal's, without a pipe that would hide ctest's exit status.
 status=0
 {

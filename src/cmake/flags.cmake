@@ -37,18 +37,3 @@ function(jobsched_harden library)
     target_link_options(${library} PRIVATE -Wl,--no-undefined)
   endif()
 endfunction()
-
-# jobsched_finish_backend(NAME CLIENT_LIBRARY): what every backend has in common, once its room has
-# made jobsched_NAME (the shared library that the core loads) and jobsched_NAME_static.
-function(jobsched_finish_backend name client)
-  # Loaded by its plain name, so it carries no version; JOBSCHED_BACKEND_ABI is checked at loading.
-  set_target_properties(jobsched_${name} PROPERTIES
-    OUTPUT_NAME jobsched-${name} BUILD_RPATH_USE_ORIGIN ON INSTALL_RPATH "$ORIGIN")
-  jobsched_harden(jobsched_${name})
-  # Who links the driver statically needs the static core with it: with the shared one there would
-  # be two cores in the program, and the shared one loads the driver by itself.
-  set_target_properties(jobsched_${name}_static PROPERTIES
-    OUTPUT_NAME jobsched-${name} EXPORT_NAME ${name}
-    INTERFACE_LINK_LIBRARIES "jobsched_static;${client}")
-  add_library(jobsched::${name} ALIAS jobsched_${name}_static)
-endfunction()

@@ -63,13 +63,21 @@ function(jobsched_install_backend name module)
     DESTINATION ${jobsched_cmake_dir} COMPONENT development)
   # Not "Requires.private: sqlite3": Debian's file asks for libz in static use, though its package
   # does not bring it and nothing of it is needed.
-  pkg_check_modules(client QUIET ${module})
-  list(JOIN client_LDFLAGS " " client_libs)
+  pkg_check_modules(client_${name} QUIET ${module})
+  list(JOIN client_${name}_LDFLAGS " " client_libs)
   set(backend ${name})
   jobsched_install_pc(jobsched-backend jobsched-${name})
 endfunction()
-if(TARGET jobsched_sqlite)
-  jobsched_install_backend(sqlite sqlite3)
+foreach(backend sqlite/sqlite3 postgresql/libpq redis/hiredis)
+  cmake_path(GET backend PARENT_PATH name)
+  cmake_path(GET backend FILENAME module)
+  if(TARGET jobsched_${name})
+    jobsched_install_backend(${name} ${module})
+  endif()
+endforeach()
+if(TARGET jobsched_postgresql)
+  # The short name that the URL has, too.
+  jobsched_install_pc(jobsched-postgres jobsched-postgres)
 endif()
 
 # Programs find the libraries of their own installation.

@@ -6,6 +6,8 @@
 #   pkgconfig     C99 and C++11 programs through pkg-config, shared and static
 #   package       the same through find_package(), and what it must refuse
 #   subdirectory  the same through add_subdirectory(), as a Release build with -Werror
+#   configure     what cmake says where a client library is missing
+# The servers' URLs come from JOBSCHED_TEST_POSTGRESQL and JOBSCHED_TEST_REDIS (tests/servers.cmake).
 set -eu
 
 step=$1
@@ -37,22 +39,55 @@ file_list()
         LC_ALL=C sort
 }
 
-# run_both NAME PROGRAM: the program fires a job on single: and, at the same time, on sqlite:.
-run_both()
+# url_of BACKEND NAME: a store that no other program uses at the same time; each step has a schema
+# and a database of its own on the servers.
+url_of()
 {
-    "$2" single: > "$work/said.single" 2>&1 &
-    single=$!
-    "$2" "sqlite:$work/$1.db" > "$work/said.sqlite" 2>&1 &
-    sqlite=$!
-    for run in "$single single" "$sqlite sqlite"; do
-        kind=${run#* }
-        wait "${run% *}" || {
-            cat "$work/said.$kind"
-            die "'$1' failed on '$kind:'"
+    case $1 in
+    single) echo single: ;;
+    sqlite) echo "sqlite:$work/$2.db" ;;
+    postgresql) echo "$JOBSCHED_TEST_POSTGRESQL&jobsched_schema=install_$step" ;;
+    redis)
+        case $step in
+        pkgconfig) echo "$JOBSCHED_TEST_REDIS&db=1" ;;
+        package) echo "$JOBSCHED_TEST_REDIS&db=2" ;;
+        *) echo "$JOBSCHED_TEST_REDIS&db=3" ;;
+        esac
+        ;;
+    esac
+}
+
+# run_on "BACKEND..." NAME PROGRAM: the program fires a job on each of them, at the same time.
+run_on()
+{
+    runs=
+    for backend in $1; do
+        "$3" "$(url_of "$backend" "$2")" > "$work/said.$backend" 2>&1 &
+        runs="$runs $!/$backend"
+    done
+    for run in $runs; do
+        backend=${run#*/}
+        wait "${run%/*}" || {
+            cat "$work/said.$backend"
+            die "'$2' failed on '$backend:'"
         }
-        echo "$1: $(cat "$work/said.$kind")"
+        echo "$2: $(cat "$work/said.$backend")"
     done
 }
+
+# must_say TEXT PROGRAM URL: the program fails and prints just that line.
+must_say()
+{
+    if "$2" "$3" > "$work/said" 2>&1; then
+        die "'$3' works, though it must not"
+    fi
+    if [ "$(cat "$work/said")" != "$1" ]; then
+        printf '%s\n' "wanted: $1" "found:  $(cat "$work/said")"
+        die "the error of '$3' is another"
+    fi
+}
+
+all="single sqlite postgresql redis"
 
 # needs PROGRAM REGEX: whether the program needs such a shared library.
 needs()
@@ -119,43 +154,77 @@ step_pkgconfig()
     libdir=$(libdir_of "$prefix")
     PKG_CONFIG_PATH=$libdir/pkgconfig
     export PKG_CONFIG_PATH
-    pkg-config --exists --print-errors jobsched jobsched-sqlite
+    pkg-config --exists --print-errors jobsched jobsched-sqlite jobsched-postgresql \
+        jobsched-postgres jobsched-redis
     version=$(sed -n 's/^#define JOBSCHED_VERSION  *"\(.*\)"$/\1/p' "$source/include/jobsched/base.h")
     [ "$(pkg-config --modversion jobsched)" = "$version" ] ||
         die "pkg-config says version '$(pkg-config --modversion jobsched)', the header '$version'"
 
-    # Shared: -ljobsched is all there is to say, also for sqlite:.
+    # Shared: -ljobsched is all there is to say, whatever the URL.
     for language in c cpp; do
         # shellcheck disable=SC2046
         compile "shared_$language" "$language" $(pkg-config --cflags --libs jobsched) \
             "-Wl,-rpath,$(pkg-config --variable=libdir jobsched)"
-        needs "$work/shared_$language" sqlite && die "the shared program needs sqlite"
+        needs "$work/shared_$language" "lib(sqlite|pq|hiredis)" &&
+            die "the shared program needs a client library"
         needs "$work/shared_$language" libjobsched || die "the shared program is not shared"
-        run_both "shared_$language" "$work/shared_$language"
+        run_on "$all" "shared_$language" "$work/shared_$language"
     done
-
-    # Without the backend's library the error says which one to install.
-    cp -R "$prefix" "$work/bare"
-    rm -f "$(libdir_of "$work/bare")"/libjobsched-sqlite.so*
-    if LD_LIBRARY_PATH=$(libdir_of "$work/bare") "$work/shared_c" "sqlite:$work/none.db" \
-        > "$work/said" 2>&1; then
-        # The program's own search path comes after LD_LIBRARY_PATH, so this is the bare one.
-        die "sqlite: works without its library"
+    # The other names of two schemes load the same libraries. hiredis 0.14 has no TLS, which its
+    # backend says.
+    "$work/shared_c" "postgres${JOBSCHED_TEST_POSTGRESQL#postgresql}&jobsched_schema=install_alias"
+    if "$work/shared_c" rediss://localhost:1 > "$work/said" 2>&1 || ! grep -q TLS "$work/said"; then
+        die "'rediss:' does not say that there is no TLS: $(cat "$work/said")"
     fi
-    grep -q 'libjobsched-sqlite' "$work/said" ||
-        die "the error does not name the missing library: $(cat "$work/said")"
 
-    # Static: a prefix without shared libraries of ours, so that the linker takes the archives.
+    refusals
+    static_programs
+}
+
+# Without a backend's library, or with a scheme that nobody has, the error says what to install.
+refusals()
+{
+    cp -R "$prefix" "$work/bare"
+    rm -f "$(libdir_of "$work/bare")"/libjobsched-*.so*
+    # The program's own search path comes after LD_LIBRARY_PATH, so this is the bare one.
+    LD_LIBRARY_PATH=$(libdir_of "$work/bare")
+    export LD_LIBRARY_PATH
+    for pair in sqlite/sqlite postgresql/postgresql postgres/postgresql redis/redis rediss/redis \
+        my-own/my-own; do
+        scheme=${pair#*/}
+        file=libjobsched-$scheme.so
+        must_say "consumer: open: no backend for scheme '$scheme': install $file beside \
+libjobsched.so, or give its driver in options.backends ($file.0.1: cannot open shared object file: \
+No such file or directory)" "$work/shared_c" "${pair%/*}://user:secret@host/x"
+    done
+    unset LD_LIBRARY_PATH
+    must_say "consumer: open: lock URL has no scheme; expected for example 'single:' or \
+'sqlite:/path/to/file.db'" "$work/shared_c" "/path/to/file.db"
+    must_say "consumer: open: lock URL scheme has a character that is not a lower-case letter, digit, \
+'+' or '-' at byte 0" "$work/shared_c" "Redis://host"
+}
+
+# A prefix without shared libraries of ours, so that the linker takes the archives.
+static_programs()
+{
     cp -R "$prefix" "$work/static"
     find "$work/static" -name 'libjobsched*.so*' -exec rm -f {} +
     PKG_CONFIG_PATH=$(dirname "$(find "$work/static" -name jobsched.pc)")
-    for language in c cpp; do
-        # shellcheck disable=SC2046
-        compile "static_$language" "$language" -DWITH_SQLITE \
-            $(pkg-config --static --cflags --libs jobsched-sqlite)
-        needs "$work/static_$language" libjobsched && die "the static program is not static"
-        run_both "static_$language" "$work/static_$language"
+    for backend in sqlite postgresql redis; do
+        client=$(case $backend in sqlite) echo sqlite ;; postgresql) echo pq ;; redis) echo hiredis ;; esac)
+        for language in c cpp; do
+            name=static_${backend}_$language
+            # shellcheck disable=SC2046
+            compile "$name" "$language" "-DWITH_$(echo "$backend" | tr '[:lower:]' '[:upper:]')" \
+                $(pkg-config --static --cflags --libs "jobsched-$backend")
+            needs "$work/$name" libjobsched && die "the static program is not static"
+            needs "$work/$name" "lib$client" || die "'$name' does not need lib$client"
+            run_on "single $backend" "$name" "$work/$name"
+        done
     done
+    must_say "consumer: open: no backend for scheme 'redis': install libjobsched-redis.so beside \
+libjobsched.so, or give its driver in options.backends (libjobsched-redis.so.0.1: cannot open shared \
+object file: No such file or directory)" "$work/static_sqlite_c" "redis://host"
 }
 
 # build_consumer FOLDER ARGUMENT...: configures and builds the consumer project.
@@ -173,8 +242,8 @@ build_consumer()
 run_consumers()
 {
     for language in c cpp; do
-        run_both "shared_$language" "$1/${language}_shared"
-        run_both "static_$language" "$1/${language}_static"
+        run_on "$all" "shared_$language" "$1/${language}_shared"
+        run_on "$all" "static_$language" "$1/${language}_static"
         needs "$1/${language}_static" libjobsched && die "the static program is not static"
     done
     return 0
@@ -196,10 +265,22 @@ expect_refusal()
     rm -rf "$work/refused"
 }
 
+# expect_acceptance ARGUMENT...: find_package() finds it.
+expect_acceptance()
+{
+    if ! CC=$cc CXX=$cxx cmake -G Ninja -S "$consumer" -B "$work/accepted" \
+        "-DCMAKE_PREFIX_PATH=$prefix" "$@" > "$work/said" 2>&1; then
+        cat "$work/said"
+        die "find_package() refused: $*"
+    fi
+}
+
 step_package()
 {
     build_consumer "$work/build" "-DCMAKE_PREFIX_PATH=$prefix"
     run_consumers "$work/build"
+    # The short name, as in the URL.
+    expect_acceptance "-DWANTED_COMPONENTS=sqlite;postgres;redis"
     expect_refusal "component 'telepathy' is not installed" -DWANTED_COMPONENTS=telepathy
     expect_refusal "version: 0.1.0" -DWANTED_VERSION=0.2
     expect_refusal "version: 0.1.0" -DWANTED_VERSION=1.0
@@ -210,6 +291,32 @@ step_subdirectory()
     build_consumer "$work/build" "-DJOBSCHED_SOURCE=$source" -DCMAKE_BUILD_TYPE=Release \
         -DJOBSCHED_WERROR=ON
     run_consumers "$work/build"
+}
+
+# must_not_configure SCHEME NEEDS PACKAGE OPTION: alone and without its library, that backend cannot be
+# configured, and the error says how to go on.
+must_not_configure()
+{
+    if CC=$cc PKG_CONFIG_LIBDIR=$work/nothing cmake -G Ninja -S "$source" -B "$work/$1" \
+        -DJOBSCHED_BUILD_TESTS=OFF -DJOBSCHED_BUILD_EXAMPLES=OFF -DJOBSCHED_BUILD_CTL=OFF \
+        -DJOBSCHED_BUILD_SQLITE=OFF -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF \
+        "-D$4=ON" > "$work/said" 2>&1; then
+        die "cmake does not miss what '$1:' needs"
+    fi
+    # CMake breaks lines where it likes.
+    tr -s ' \n' '  ' < "$work/said" > "$work/line"
+    grep -qF "the $1: backend needs $2 or later, which pkg-config does not find: install $3 (what \
+Debian calls it), or configure with -D$4=OFF" "$work/line" || {
+        cat "$work/said"
+        die "the error does not say how to go on without '$3'"
+    }
+}
+
+step_configure()
+{
+    must_not_configure sqlite "sqlite3 3.31" libsqlite3-dev JOBSCHED_BUILD_SQLITE
+    must_not_configure postgresql "libpq 12" libpq-dev JOBSCHED_BUILD_POSTGRES
+    must_not_configure redis "hiredis 0.14" libhiredis-dev JOBSCHED_BUILD_REDIS
 }
 
 "step_$step"

@@ -1,7 +1,9 @@
 /* consumer.c: a small C99 program as a user writes it, run by check.sh against every way to get the
- * library. Usage: consumer URL. Succeeds once a job has fired and everything has ended cleanly. */
+ * library. Usage: consumer URL. WITH_SQLITE, WITH_POSTGRESQL and WITH_REDIS tell which drivers are
+ * linked statically. Succeeds once a job has fired and everything has ended cleanly. */
 #include <jobsched.h>
-#ifdef WITH_SQLITE
+#if defined(WITH_SQLITE) || defined(WITH_POSTGRESQL) || defined(WITH_REDIS)
+#define WITH_DRIVERS
 #include <jobsched/backend.h>
 #endif
 
@@ -59,8 +61,18 @@ int main(int argc, char **argv)
     }
     JOBSCHED_INIT(&options);
     options.lock = argv[1];
+#ifdef WITH_DRIVERS
+    const jobsched_backend *backends[] = {
 #ifdef WITH_SQLITE
-    const jobsched_backend *backends[] = {jobsched_backend_sqlite(), NULL};
+        jobsched_backend_sqlite(),
+#endif
+#ifdef WITH_POSTGRESQL
+        jobsched_backend_postgresql(),
+#endif
+#ifdef WITH_REDIS
+        jobsched_backend_redis(),
+#endif
+        NULL};
     options.backends = backends;
 #endif
     if (jobsched_open(&options, &scheduler) != 0) {

@@ -1,6 +1,7 @@
 /* consumer.cpp: as consumer.c, in C++11. */
 #include <jobsched.h>
-#ifdef WITH_SQLITE
+#if defined(WITH_SQLITE) || defined(WITH_POSTGRESQL) || defined(WITH_REDIS)
+#define WITH_DRIVERS
 #include <jobsched/backend.h>
 #endif
 
@@ -44,8 +45,18 @@ int main(int argc, char **argv)
     jobsched_options options;
     JOBSCHED_INIT(&options);
     options.lock = argv[1];
+#ifdef WITH_DRIVERS
+    const jobsched_backend *const backends[] = {
 #ifdef WITH_SQLITE
-    const jobsched_backend *const backends[] = {jobsched_backend_sqlite(), nullptr};
+        jobsched_backend_sqlite(),
+#endif
+#ifdef WITH_POSTGRESQL
+        jobsched_backend_postgresql(),
+#endif
+#ifdef WITH_REDIS
+        jobsched_backend_redis(),
+#endif
+        nullptr};
     options.backends = backends;
 #endif
     jobsched *scheduler = nullptr;
