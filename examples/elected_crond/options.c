@@ -152,7 +152,7 @@ int options_read(int argc, char **argv, crond_options *out_options)
 
 void options_redact(const char *url, char *text, unsigned long bytes)
 {
-    size_t scheme = strcspn(url, ":");
+    size_t scheme = strcspn(url, ":?@"); /* where there is none, nothing is shown as one */
     const char *rest = url + scheme;
     const char *at = strrchr(rest, '@');
     const char *from = at == NULL ? rest : at + 1;

@@ -29,7 +29,7 @@ case $seconds in
 '' | *[!0-9]*) echo "usage: run.sh [SECONDS | --fixed [TARGET...]]" >&2; exit 2 ;;
 esac
 if [ $# -eq 0 ]; then
-    set -- schedule tzif crontab calendar
+    set -- schedule tzif crontab calendar setting url redis
 fi
 if [ -z "${CC:-}" ]; then
     CC=clang
@@ -47,7 +47,8 @@ done
 # shellcheck disable=SC2086
 if ! { CC=$CC cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DJOBSCHED_SANITIZE=address,undefined \
-    -DJOBSCHED_ASSERTIONS=ON -DJOBSCHED_BUILD_SQLITE=OFF -DJOBSCHED_BUILD_CTL=OFF \
+    -DJOBSCHED_ASSERTIONS=ON -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_POSTGRES=ON \
+    -DJOBSCHED_BUILD_REDIS=ON -DJOBSCHED_BUILD_CTL=OFF \
     -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF \
     -DJOBSCHED_BUILD_FUZZERS=ON && ninja -C "$build" -j 2 $programs; } \
     > "$build/build.log" 2>&1; then
@@ -63,6 +64,9 @@ runs_of()
     tzif) echo 300000 ;;
     crontab) echo 80000 ;;
     calendar) echo 20000 ;;
+    setting) echo 40000 ;;
+    url) echo 15000 ;;
+    redis) echo 10000 ;;
     *) echo 20000 ;;
     esac
 }
@@ -113,9 +117,11 @@ fuzz()
     # A zone file or crontab can be long; a schedule that is longer than its limit says no more.
     length=4096
     case $1 in
-    schedule | calendar) length=400 ;;
+    schedule | calendar | url) length=400 ;;
     esac
+    # No limit to one allocation: a reply may announce more than there is, which must be survived.
     if (fuzz_$way "$1" "-max_total_time=$seconds" "-max_len=$length" -rss_limit_mb=2048 \
+        -malloc_limit_mb=0 \
         -print_final_stats=1) > "$log" 2>&1; then
         runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
         took=$(sed -n 's/^Done [0-9]* runs in \([0-9]*\) second.*/\1/p' "$log")
