@@ -50,6 +50,7 @@ static void stand_down(jobsched *s, jsi_job *job, int kind, const char *message)
     event.message = message;
     jsi_emit_locked(s, &event);
     job->phase = JSI_JOB_IDLE;
+    job->generation = 0;
     job->next_ms = JOBSCHED_NONE;
 }
 

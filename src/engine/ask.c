@@ -19,6 +19,9 @@ static jsi_ask *find(const jsi_link *list, const jsi_job *job, int kind, int64_t
 int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_ms,
                          const char *request)
 {
+    if (job->generation == 0 && job->phase == JSI_JOB_IDLE) {
+        return JOBSCHED_OK; /* it stood down: this is for nodes with the definition in force */
+    }
     /* One that is with the backend right now is not found here and is asked twice: harmless,
      * the second is answered "done". */
     if (find(&s->ready, job, kind, scheduled_ms, request) != NULL ||

@@ -28,7 +28,8 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
         job->phase = JSI_JOB_IDLE;
         return;
     }
-    job->generation = item->generation;
+    /* What stands down has no part in the generation in force, also not for triggers (G14). */
+    job->generation = item->in_force ? item->generation : 0;
     job->mark_ms = item->mark_ms;
     job->last_end_ms = item->last_end_ms;
     if (item->in_force && !item->removed) {

@@ -78,7 +78,7 @@ typedef struct jsi_job {
     bool has_run;
     bool withdrawn;
     bool waits; /* next_ms was refused as held, and is to be asked again */
-    uint64_t generation;
+    uint64_t generation; /* 0: not announced yet, or another definition is in force */
     int64_t last_end_ms; /* of the last run anywhere, as far as we know; JOBSCHED_NONE: none */
     int64_t mark_ms;     /* all occurrences up to here are accounted for, as far as we know */
     int64_t next_ms;     /* the first occurrence after mark_ms; JOBSCHED_NONE when there is none */

@@ -254,6 +254,28 @@ static void test_smaller_version_stands_down_at_once(void **state)
     world_close(&world);
 }
 
+/* G14: who stood down does not run the job for a trigger either; one that is asked for before the
+ * node has heard of the other definition is refused. Found by the simulator. */
+static void test_triggers_are_not_for_who_stood_down(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    world_begin(&world, "fake:");
+    announce_elsewhere(&world, "schedule=@every 1h", 7);
+    jobsched_job_spec spec = world_spec(&world, &job, "shared", "@every 1s");
+    spec.version = 6;
+    world_add(&world, &spec);
+    assert_equal(jobsched_trigger(world.s, "shared", "early", NULL), 0);
+    world_run(&world, 60000);
+    uint64_t claims = world.fake.calls[FAKE_CLAIM];
+    assert_equal(jobsched_trigger(world.s, "shared", "late", NULL), 0);
+    world_run(&world, 60000);
+    assert_equal(job.calls, 0);
+    assert_equal(world.fake.calls[FAKE_CLAIM], claims);
+    world_close(&world);
+}
+
 /* REMOVED: a removal by another node ends the job here; a larger version brings it back. */
 static void test_removed_ends_the_job(void **state)
 {
@@ -385,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_paused_is_recorded_and_not_replayed),
         cmocka_unit_test(test_stale_stands_down),
         cmocka_unit_test(test_smaller_version_stands_down_at_once),
+        cmocka_unit_test(test_triggers_are_not_for_who_stood_down),
         cmocka_unit_test(test_removed_ends_the_job),
         cmocka_unit_test(test_remove_withdraws_here),
         cmocka_unit_test(test_unknown_job_is_announced_again),
