@@ -301,13 +301,14 @@ static void test_renewal_beside_a_claim(void **state)
     PQfinish(conn);
 }
 
-/* Another server identity: nothing is granted for a lease, then with tokens of another epoch; what
- * lies before is not run again (G1, G2). */
+/* Another server identity: nothing is granted for a lease, then with tokens of another epoch. What
+ * lies before and may have run is not run again (G1, G2), and the ledger says so (G9); a job that
+ * asked for reruns gets it. Every node that is there hears of it, once. */
 static void test_changed_incarnation(void **state)
 {
     struct cf_world *world = *state;
     struct cf_node *node = cf_open(world, "node");
-    struct cf_job job = cf_job(node, "job", 3);
+    struct cf_job job = cf_job(node, "job", 4), least = cf_job(node, "least", 4);
     jobsched_claim run = cf_grant(node, &job, 1);
     postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'; UPDATE \"%s\".node SET lease_ms ="
                 " 1500; UPDATE \"%s\".run SET lease_ms = 1500");
@@ -321,18 +322,42 @@ static void test_changed_incarnation(void **state)
     cf_ok(late.driver->claim(late.backend, &call, &claim, 1));
     cf_answer(claim, BUSY);
     cf_true(claim.wait_ms > 0 && claim.wait_ms <= 1000);
-    cf_true(claim.mark_ms > job.mark_ms + 3);                        /* the floor */
+    cf_equal(claim.mark_ms, job.mark_ms + 1);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT); /* what is known stays */
     cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
     cf_ask(&late, &claim); /* asks until it is not busy any more */
     cf_answer(claim, DONE);
+    cf_equal(claim.mark_ms, job.mark_ms + 2);
+    claim = cf_at(&job, 4);
+    claim.after_ms = job.mark_ms + 2;
+    claim.kind = JOBSCHED_KIND_CATCH_UP;
+    cf_ask(&late, &claim);
+    cf_answer(claim, DONE);
+    struct cf_row row;
+    cf_newest(node, "job", &row);
+    cf_equal(row.record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_equal(row.record.scheduled_at_ms, job.mark_ms + 2);
+    cf_equal(row.record.last_at_ms, job.mark_ms + 4);
+    cf_equal(row.record.count, 2);
+    cf_true(strstr(row.note, "forgotten") != NULL);
+    jobsched_claim again = cf_at(&least, 1);
+    again.recover = JOBSCHED_RECOVER_RERUN;
+    again.recover_limit = 1;
+    cf_ask(&late, &again);
+    cf_answer(again, GRANTED);
     claim.after_ms = claim.mark_ms;
-    claim.scheduled_ms = claim.mark_ms + 1;
+    claim.scheduled_ms = cf_now(&late);
     cf_ask(&late, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token >= (UINT64_C(1) << 40) && claim.token > run.token);
     cf_equal(cf_job(&late, "new", 0).generation, 1);
     cf_true(postgres_ask("SELECT token FROM \"%s\".fence WHERE name = 'new'") >= INT64_C(1) << 40);
+    int before = atomic_load(&node->notices); /* its reading has been told, too */
+    cf_true(before == 1);
+    postgres_terminate("node");
+    await_notice(node, before + 1); /* only that the session is back */
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_GONE);
+    cf_equal(atomic_load(&node->notices), before + 1);
     late.driver->close(late.backend);
 }
 

@@ -116,10 +116,17 @@ static void test_standby_and_promotion(void **state)
     cf_equal(postgres_try_url(world, url), JOBSCHED_EREFUSED);
     postgres_expect_message("is a standby");
 
-    /* The standby stands still for the last grant. */
+    /* The standby hears of nothing more: neither of the last grant nor of a pause. */
     postgres_disconnect();
-    postgres_do("SELECT pg_wal_replay_pause()");
+    postgres_do("ALTER SYSTEM SET primary_conninfo = ''");
+    postgres_do("SELECT pg_reload_conf()");
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (postgres_ask("SELECT count(*) FROM pg_stat_wal_receiver") != 0) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
     jobsched_claim forgotten = cf_grant(node, &job, 2);
+    cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
     cf_close(world, node);
     postgres_disconnect();
     cf_equal(postgres_script("stop", primary, "immediate"), 0);
@@ -129,7 +136,7 @@ static void test_standby_and_promotion(void **state)
     cf_config(&late, world, "late", NULL);
     late.config.lease_ms = 1500;
     cf_ok(late.driver->open(&late.config, &late.backend));
-    cf_true(atomic_load(&late.notices) > 0);
+    cf_true(atomic_load(&late.notices) > 0); /* also that a pause may be forgotten */
     postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = least(quarantine_until_ms,"
                 " \"%s\".now_ms() + 500)"); /* the node's lease of an hour is too long for a test */
     jobsched_claim again = cf_at(&job, 2);
@@ -138,8 +145,14 @@ static void test_standby_and_promotion(void **state)
     cf_answer(again, BUSY);
     cf_ask(&late, &again);
     cf_answer(again, DONE);
+    cf_equal(again.mark_ms, job.mark_ms + 2);
+    struct cf_row row;
+    cf_newest(&late, "job", &row); /* G9: the one that was forgotten has an outcome */
+    cf_equal(row.record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_equal(row.record.scheduled_at_ms, job.mark_ms + 2);
+    cf_true(strstr(row.note, "forgotten") != NULL);
     again.after_ms = again.mark_ms;
-    again.scheduled_ms = again.mark_ms + 1;
+    again.scheduled_ms = cf_now(&late);
     again.when_held = JOBSCHED_HELD_ALLOW;
     cf_ask(&late, &again);
     cf_answer(again, GRANTED);
@@ -192,18 +205,19 @@ static void test_read_only_database(void **state)
     cf_ok(postgres_try_url(world, world->url));
 }
 
-static int start_bouncer(const char *mode)
+static int start_bouncer(const char *mode, const char *more)
 {
-    char command[1024];
+    char command[1400];
     (void)snprintf(
         command, sizeof command,
         "mkdir -p %s && printf '[databases]\\npostgres = host=%s user=postgres\\n[pgbouncer]\\n"
         "listen_port = " BOUNCER_PORT "\\nlisten_addr =\\nunix_socket_dir = %s\\n"
-        "auth_type = any\\npool_mode = %s\\nlogfile = %s/log\\npidfile = %s/pid\\n' > %s/ini && "
+        "auth_type = any\\npool_mode = %s\\n%s\\nlogfile = %s/log\\npidfile = %s/pid\\n' > %s/ini "
+        "&& "
         "chmod 0777 %s && if [ \"$(id -u)\" = 0 ]; then run='setpriv --reuid=nobody "
         "--regid=nogroup --clear-groups'; else run=; fi; $run $(command -v pgbouncer || echo "
         "/usr/sbin/pgbouncer) -d -q %s/ini > /dev/null 2>&1",
-        bouncer, primary, bouncer, mode, bouncer, bouncer, bouncer, bouncer, bouncer);
+        bouncer, primary, bouncer, mode, more, bouncer, bouncer, bouncer, bouncer, bouncer);
     return system(command);
 }
 
@@ -215,42 +229,167 @@ static void stop_bouncer(void)
     (void)!system(command);
 }
 
-/* Behind a pooler session locks mean nothing, and its word is not taken for the server's. */
-static void test_pooler_is_refused(void **state)
+static void bouncer_url(char *out, size_t bytes, const char *options)
 {
-    static const char *const modes[] = {"transaction", "session"};
+    (void)snprintf(out, bytes,
+                   "postgresql:///postgres?host=%s&port=" BOUNCER_PORT
+                   "&user=postgres&jobsched_schema=%s%s",
+                   bouncer, postgres_schema, options);
+}
+
+/* What opening through the pooler answers, once that is up. */
+static int try_bouncer(struct cf_world *world, const char *options)
+{
+    char url[POSTGRES_URL_BYTES];
+    bouncer_url(url, sizeof url, options);
+    int code = JOBSCHED_EUNREACHABLE;
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (code == JOBSCHED_EUNREACHABLE && cf_real_mono_ms() < deadline_ms) {
+        code = postgres_try_url(world, url);
+        cf_pause();
+    }
+    return code;
+}
+
+/* G8: a pooler that shares sessions out is refused with what to do about it, however it chooses
+ * among them, before anything was set in a session that others use. */
+static void test_sharing_pooler_is_refused(void **state)
+{
+    static const char *const manners[] = {"", "server_round_robin = 1\nmin_pool_size = 5",
+                                          "default_pool_size = 1"};
     struct cf_world *world = *state;
-    for (int i = 0; i < 2; i++) {
-        cf_equal(start_bouncer(modes[i]), 0);
-        char url[POSTGRES_URL_BYTES];
-        (void)snprintf(url, sizeof url,
-                       "postgresql:///postgres?host=%s&port=" BOUNCER_PORT
-                       "&user=postgres&jobsched_schema=%s",
-                       bouncer, postgres_schema);
-        int code = JOBSCHED_EUNREACHABLE;
-        for (int tries = 0; code == JOBSCHED_EUNREACHABLE && tries < 2000; tries++) {
-            code = postgres_try_url(world, url); /* until it is up */
-            cf_pause();
-        }
+    for (int i = 0; i < 3; i++) {
+        cf_equal(start_bouncer("transaction", manners[i]), 0);
+        int code = try_bouncer(world, "");
         char message[JOBSCHED_MESSAGE_BYTES];
         (void)snprintf(message, sizeof message, "%s", jobsched_last_error()->message);
         stop_bouncer();
         if (code != JOBSCHED_EREFUSED) {
-            print_error("%s: %s\n", modes[i], message);
+            print_error("%s: %s\n", manners[i], message);
         }
         cf_equal(code, JOBSCHED_EREFUSED);
-        cf_true(strstr(message, "pooler") != NULL);
+        cf_true(strstr(message, "'pool_mode=session'") != NULL);
+        cf_true(strstr(message, "'jobsched_mode=row'") != NULL);
     }
     cf_equal(postgres_ask("SELECT count(*) FROM pg_namespace WHERE nspname = '%s'"), 0);
+}
+
+/* A grant, its renewal and its end through the pooler, beside a node at the server itself. */
+static void work_through_bouncer(struct cf_world *world, const char *options)
+{
+    struct cf_node *direct = cf_open(world, "direct");
+    struct cf_job job = cf_job(direct, "job", 5);
+    bouncer_url(world->url, sizeof world->url, options);
+    struct cf_node *node = cf_open(world, "pooled"), *other = cf_open(world, "other");
+    for (int64_t k = 1; k <= 5; k++) {
+        jobsched_claim run = cf_grant(node, &job, k);
+        jobsched_claim again = cf_at(&job, k + 1);
+        again.scheduled_ms = k < 5 ? again.scheduled_ms : job.mark_ms + 5;
+        cf_ask(direct, &again);
+        cf_true(again.answer == (k < 5 ? JOBSCHED_ANSWER_HELD : JOBSCHED_ANSWER_DONE));
+        struct cf_found found;
+        cf_equal(cf_reap(direct, &found, 1), 0);
+        cf_equal(cf_reap(other, &found, 1), 0);
+        cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+        cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED),
+                 JOBSCHED_LEASE_KEPT);
+    }
+    cf_close(world, node);
+    cf_close(world, other);
+    cf_close(world, direct);
+}
+
+/* Sessions of its own are all that a node needs: a pooler in session mode will do, and gets them
+ * back as they were. */
+static void test_session_pooler(void **state)
+{
+    struct cf_world *world = *state;
+    cf_equal(start_bouncer("session", "server_reset_query ="), 0);
+    cf_ok(try_bouncer(world, ""));
+    work_through_bouncer(world, "");
+    postgres_options = "";
+    int64_t locks = postgres_ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'");
+    stop_bouncer();
+    cf_equal(locks, 0);
+}
+
+/* Row mode, when asked for: no lock outlasts a transaction, nothing is set or prepared in a
+ * session, and who is alive is seen by heartbeats: a dead owner's job is free a lease later. */
+static void test_row_mode(void **state)
+{
+    struct cf_world *world = *state;
+    cf_equal(start_bouncer("transaction", "server_round_robin = 1\nmin_pool_size = 3"), 0);
+    cf_ok(try_bouncer(world, "&jobsched_mode=row"));
+    work_through_bouncer(world, "&jobsched_mode=row");
+    struct cf_node *dead = cf_open(world, "dead"), *node = cf_open(world, "node");
+    struct cf_job job = cf_job(dead, "dies", 3);
+    (void)cf_grant(dead, &job, 1);
+    jobsched_claim claim = cf_at(&job, 2);
+    cf_ask(node, &claim);
+    cf_answer(claim, HELD);
+    int64_t locks = postgres_ask("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'");
+    postgres_do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE "
+                "pid <> pg_backend_pid() AND backend_type = 'client backend'");
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    while (node->driver->claim(node->backend, &call, &claim, 1) != JOBSCHED_OK) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+    cf_answer(claim, HELD); /* lost sessions prove nothing */
+    atomic_fetch_add(&node->clock.mono_offset_ms, CF_LEASE_MS);
+    cf_ask(node, &claim);
+    cf_answer(claim, GRANTED);
+    cf_equal(node->driver->watch(node->backend), -1);
+    cf_close(world, dead);
+    cf_close(world, node);
+    PGconn *conn = NULL;
+    char text[POSTGRES_URL_BYTES];
+    (void)snprintf(text, sizeof text,
+                   "postgresql:///postgres?host=%s&port=" BOUNCER_PORT "&user=postgres", bouncer);
+    int prepared = 0, changed = 0;
+    for (int i = 0; i < 6; i++) {
+        conn = PQconnectdb(text);
+        PGresult *result = PQexec(conn, "SELECT (SELECT count(*) FROM pg_prepared_statements), "
+                                        "(SELECT count(*) FROM pg_settings WHERE source = "
+                                        "'session' AND name IN ('search_path', 'lock_timeout', "
+                                        "'statement_timeout', 'enable_seqscan', 'jit'))");
+        prepared += PQntuples(result) != 1 || strcmp(PQgetvalue(result, 0, 0), "0") != 0;
+        changed += PQntuples(result) != 1 || strcmp(PQgetvalue(result, 0, 1), "0") != 0;
+        PQclear(result);
+        PQfinish(conn);
+    }
+    stop_bouncer();
+    cf_equal(locks, 0);
+    cf_equal(prepared, 0);
+    cf_equal(changed, 0);
+}
+
+/* A pooler that is told to share sessions while a node is connected: the next renewal that comes
+ * through another session is refused, and says why. */
+static void test_renewal_in_another_session(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    postgres_do("UPDATE \"%s\".node SET pid = pid + 1");
+    jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+    cf_equal(node->driver->renew(node->backend, &call, 0, NULL, 0), JOBSCHED_EREFUSED);
+    postgres_expect_message("pooler");
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-        TEST(test_restarted_server),    TEST(test_stopped_server),
-        TEST(test_no_connections_left), TEST(test_read_only_database),
-        TEST(test_pooler_is_refused),   TEST(test_standby_and_promotion),
+        TEST(test_restarted_server),
+        TEST(test_stopped_server),
+        TEST(test_no_connections_left),
+        TEST(test_read_only_database),
+        TEST(test_sharing_pooler_is_refused),
+        TEST(test_session_pooler),
+        TEST(test_row_mode),
+        TEST(test_renewal_in_another_session),
+        TEST(test_standby_and_promotion),
     };
     if (argc > 2) {
         cmocka_set_test_filter(argv[2]);

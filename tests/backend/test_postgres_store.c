@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-size_t jobsched_postgresql_ddl(const char *schema, char *out, size_t bytes);
-
 static const char advisory_locks[] =
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()";
 
@@ -70,6 +68,25 @@ static void test_newer_schema_is_refused(void **state)
              1); /* nothing half-done */
 }
 
+static int apply(const char *statement, void *visit_data)
+{
+    PGconn *conn = visit_data;
+    PGresult *result = PQexec(conn, statement);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+        print_error("%s: %s\n", statement, PQresultErrorMessage(result));
+    }
+    cf_equal(PQresultStatus(result), PGRES_COMMAND_OK);
+    PQclear(result);
+    return 0;
+}
+
+static int count_one(const char *statement, void *visit_data)
+{
+    int *count = visit_data;
+    cf_true(statement[0] != '\0');
+    return ++*count == 3;
+}
+
 /* G8: rights that are missing are told as such; with those that docs/backends.md names, a store
  * that somebody else has made by the DDL's text can be used. */
 static void test_rights(void **state)
@@ -87,17 +104,16 @@ static void test_rights(void **state)
     postgres_expect_message("28000");
     cf_true(strstr(jobsched_last_error()->message, "geheim") == NULL);
 
-    size_t length = jobsched_postgresql_ddl(postgres_schema, NULL, 0);
-    char *ddl = malloc(length + 1);
-    cf_true(ddl != NULL);
-    cf_equal(jobsched_postgresql_ddl(postgres_schema, ddl, length + 1), length);
-    cf_equal(strlen(ddl), length);
     PGconn *conn = postgres_connect();
-    PGresult *result = PQexec(conn, ddl);
-    cf_equal(PQresultStatus(result), PGRES_COMMAND_OK);
-    PQclear(result);
+    cf_equal(PQtransactionStatus(conn), PQTRANS_IDLE);
+    cf_ok(world->driver->schema(world->url, apply, conn));
+    cf_equal(PQtransactionStatus(conn), PQTRANS_IDLE);
     PQfinish(conn);
-    free(ddl);
+    int count = 0;
+    cf_ok(world->driver->schema(world->url, count_one, &count));
+    cf_equal(count, 3); /* the visitor has ended it */
+    cf_equal(world->driver->schema("postgresql://?jobsched_schema=A", count_one, &count),
+             JOBSCHED_EINVAL);
     postgres_url(url, sizeof url, user, "");
     cf_equal(postgres_try_url(world, url), JOBSCHED_EACCESS); /* may not look into it */
     (void)snprintf(sql, sizeof sql,

@@ -1,12 +1,28 @@
-/* announce.c: which definition of a job is in force; the deciding is in sql/announce.sql.
+/* announce.c: which definition of a job is in force, and who registers it; the deciding is in
+ * sql/announce.sql.
  * Locks: the caller owns lane CLAIM. */
 #include "store.h"
+
+/* As for a claim: the node may have to be entered again. */
+#define TRIES_MAX 3
+
+/* By which nodes are seen to disagree (FNV-1a). Which definition is in force is decided by the
+ * texts themselves. */
+static int64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    }
+    return (int64_t)hash;
+}
 
 static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *items, size_t count)
 {
     jsi_pg_params(lane);
     jsi_pg_param_int(lane, JSI_PG_VERSION);
     jsi_pg_param_text(lane, lane->store->config.name_space);
+    jsi_pg_param_text(lane, lane->store->config.node_id);
     jsi_pg_array_begin(lane);
     for (size_t i = 0; i < count; i++) {
         jsi_pg_param_text(lane, items[i].job);
@@ -19,16 +35,38 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *it
     jsi_pg_array_end(lane);
     jsi_pg_array_begin(lane);
     for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_int(lane, hash_of(items[i].definition));
+    }
+    jsi_pg_array_end(lane);
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
         jsi_pg_param_unsigned(lane, items[i].version);
     }
     jsi_pg_array_end(lane);
 }
 
+static int ask(struct jsi_pg_lane *lane, const jobsched_announcement *items, size_t count)
+{
+    int result = 0;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        add_params(lane, items, count);
+        result = jsi_pg_query(lane, "SELECT * FROM @S@.announce($1, $2, $3, $4, $5, $6, $7)", 1);
+        if (result == 0 || !jsi_pg_is_state(lane, "JS003")) {
+            break;
+        }
+        result = jsi_pg_node_enter_for(lane);
+        if (result != 0) {
+            break;
+        }
+        result = JOBSCHED_EUNREACHABLE; /* recorded by the statement, unless the next try helps */
+    }
+    return result;
+}
+
 static int announce(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_announcement *items,
                     size_t count)
 {
-    add_params(lane, items, count);
-    int result = jsi_pg_query(lane, "SELECT * FROM @S@.announce($1, $2, $3, $4, $5)", 1);
+    int result = ask(lane, items, count);
     if (result != 0) {
         return result;
     }
@@ -41,7 +79,8 @@ static int announce(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_anno
         item->in_force = jsi_pg_true(lane, i, 3);
         item->paused = jsi_pg_true(lane, i, 4);
         item->removed = jsi_pg_true(lane, i, 5);
-        call->now_ms = jsi_pg_int(lane, i, 6);
+        item->conflict = jsi_pg_true(lane, i, 6);
+        call->now_ms = jsi_pg_int(lane, i, 7);
     }
     return result;
 }
@@ -59,6 +98,31 @@ int jsi_pg_announce(void *backend, jobsched_call *call, jobsched_announcement *i
     for (size_t done = 0; result == 0 && done < count; done += chunk) {
         size_t part = count - done < chunk ? count - done : chunk;
         result = jsi_pg_part(announce(lane, call, items + done, part), done);
+    }
+    return result;
+}
+
+int jsi_pg_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count)
+{
+    struct jsi_pg_store *store = backend;
+    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
+    jsi_pg_budget(lane, call->timeout_ms);
+    int result = jsi_pg_session(lane);
+    if (result != 0) {
+        return result;
+    }
+    jsi_pg_params(lane);
+    jsi_pg_param_int(lane, JSI_PG_VERSION);
+    jsi_pg_param_text(lane, store->config.name_space);
+    jsi_pg_param_text(lane, store->config.node_id);
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_text(lane, jobs[i]);
+    }
+    jsi_pg_array_end(lane);
+    result = jsi_pg_query(lane, "SELECT o_now FROM @S@.withdraw($1, $2, $3, $4)", 1);
+    if (result == 0) {
+        call->now_ms = jsi_pg_int(lane, 0, 0);
     }
     return result;
 }

@@ -132,6 +132,9 @@ static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *
     for (int i = 0; result == 0 && i < (int)count; i++) {
         read_answer(lane, i, &items[i], mono_ms);
         call->now_ms = jsi_pg_int(lane, i, NOW);
+        if (items[i].token > 0) {
+            jsi_pg_holds(lane->store);
+        }
     }
     return result;
 }

@@ -11,6 +11,7 @@ static void release(struct jsi_pg_store *store)
     jobsched_allocator allocator = store->config.allocator;
     jsi_pg_node_stop(store);
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
+        jsi_pg_connect_abandon(&store->lanes[i]);
         jsi_pg_disconnect(&store->lanes[i]);
         jsi_pg_text_free(&store->lanes[i].sql);
         jsi_pg_text_free(&store->lanes[i].values);
@@ -31,6 +32,9 @@ static struct jsi_pg_store *make(const jobsched_backend_config *config)
     memset(store, 0, sizeof *store);
     store->config = *config;
     store->wake = -1;
+    store->watch_fd = -1;
+    store->keep.lost_ms = JOBSCHED_NONE;
+    atomic_store(&store->epoch, -1);
     (void)pthread_mutex_init(&store->keep_lock, NULL); /* cannot fail with default attributes */
     (void)pthread_mutex_init(&store->lock, NULL);
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
@@ -46,21 +50,18 @@ static struct jsi_pg_store *make(const jobsched_backend_config *config)
 /* The lane of operators gets its connection when it is first needed. */
 static int connect_lanes(struct jsi_pg_store *store)
 {
-    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
+    int asks_only = store->config.control_only;
+    struct jsi_pg_lane *lane = &store->lanes[asks_only ? JOBSCHED_LANE_ADMIN : JOBSCHED_LANE_CLAIM];
     jsi_pg_budget(lane, store->config.request_timeout_ms);
     int result = jsi_pg_session_first(lane);
-    if (result != 0) {
+    if (result != 0 || asks_only) {
         return result;
     }
-    jobsched_call call = {.lane = JOBSCHED_LANE_KEEP, .timeout_ms = jsi_pg_budget_left(lane)};
     result = jsi_pg_node_start(store);
     if (result == 0) {
-        result = jsi_pg_keep_begin(store, &call);
+        result = jsi_pg_keep_begin(store, NULL, jsi_pg_budget_left(lane));
     }
-    if (result == 0) {
-        jsi_pg_keep_end(store);
-    }
-    return result;
+    return result == 0 ? jsi_pg_keep_end(store, NULL, 0) : result;
 }
 
 static int postgresql_open(const jobsched_backend_config *config, void **out_backend)
@@ -84,6 +85,18 @@ static int postgresql_open(const jobsched_backend_config *config, void **out_bac
     return 0;
 }
 
+/* A pooler may keep the sessions for others, with what we have set and locked in them. */
+static void reset(struct jsi_pg_store *store)
+{
+    for (int i = 0; i < JOBSCHED_LANE_COUNT && atomic_load(&store->pooled); i++) {
+        struct jsi_pg_lane *lane = &store->lanes[i];
+        jsi_pg_budget(lane, store->config.request_timeout_ms);
+        if (!store->row_mode && lane->conn != NULL && !jsi_pg_is_cut(lane)) {
+            (void)jsi_pg_script(lane, "DISCARD ALL");
+        }
+    }
+}
+
 static void postgresql_close(void *backend)
 {
     struct jsi_pg_store *store = backend;
@@ -94,13 +107,14 @@ static void postgresql_close(void *backend)
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
     jsi_pg_budget(lane, store->config.request_timeout_ms);
     /* Where this fails, others find our session gone and do the same. */
-    if (jsi_pg_session(lane) == 0) {
+    if (!store->config.control_only && jsi_pg_session(lane) == 0) {
         jsi_pg_params(lane);
         jsi_pg_param_int(lane, JSI_PG_VERSION);
         jsi_pg_param_text(lane, store->config.name_space);
         jsi_pg_param_text(lane, store->config.node_id);
         (void)jsi_pg_query(lane, "SELECT @S@.leave($1, $2, $3)", 1);
     }
+    reset(store);
     release(store);
 }
 
@@ -117,6 +131,13 @@ static const jobsched_backend driver = {
     .reap = jsi_pg_reap,
     .control = jsi_pg_control,
     .runs = jsi_pg_runs,
+    .find = jsi_pg_find,
+    .jobs = jsi_pg_jobs,
+    .nodes = jsi_pg_nodes,
+    .withdraw = jsi_pg_withdraw,
+    .check = jsi_pg_check,
+    .watch = jsi_pg_watch_fd,
+    .schema = jsi_pg_schema_text,
 };
 
 const jobsched_backend *jobsched_backend_postgresql(void)

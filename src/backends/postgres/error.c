@@ -3,6 +3,7 @@
  * Locks: none. */
 #include "store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,9 +22,13 @@ void jsi_pg_one_line(char *out, size_t bytes, const char *text)
 /* Where the server is, without user and password. */
 static void place(const struct jsi_pg_lane *lane, char *out, size_t bytes)
 {
-    const char *host = lane->conn == NULL ? NULL : PQhost(lane->conn);
-    const char *port = lane->conn == NULL ? NULL : PQport(lane->conn);
-    const char *database = lane->conn == NULL ? NULL : PQdb(lane->conn);
+    if (lane->conn == NULL) {
+        jsi_pg_one_line(out, bytes, lane->store->place);
+        return;
+    }
+    const char *host = PQhost(lane->conn);
+    const char *port = PQport(lane->conn);
+    const char *database = PQdb(lane->conn);
     char text[DETAIL_BYTES];
     (void)snprintf(text, sizeof text, "%s:%s/%s", host == NULL ? "" : host,
                    port == NULL ? "" : port, database == NULL ? "" : database);
@@ -98,6 +103,9 @@ int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent)
         }
         return fail_state(lane, PQerrorMessage(lane->conn));
     }
+    if (strcmp(state, "JS004") == 0) {
+        return jsi_pg_fail_pooler(lane);
+    }
     if (strcmp(state, "JS001") == 0) {
         long version = 0;
         (void)sscanf(PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY), "%ld", &version);
@@ -119,10 +127,35 @@ static const char *find_state(const char *text)
     return NULL;
 }
 
+static int says(const char *text, int system_errno)
+{
+    char buffer[128];
+    return strstr(text, strerror_r(system_errno, buffer, sizeof buffer)) != NULL;
+}
+
+/* Whether the one server that there is says that it is starting or stopping, or nobody is there to
+ * say anything. With several hosts one of them may be up. */
+static int is_down(struct jsi_pg_lane *lane, const char *text, const char *state)
+{
+    PQconninfoOption *options = PQconninfo(lane->conn);
+    int several = options == NULL;
+    for (const PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
+        several |=
+            strncmp(at->keyword, "host", 4) == 0 && at->val != NULL && strchr(at->val, ',') != NULL;
+    }
+    PQconninfoFree(options);
+    const char *host = PQhost(lane->conn);
+    int is_local = host != NULL && host[0] == '/';
+    return !several &&
+           (state != NULL ? strncmp(state, "57P03", 5) == 0
+                          : says(text, ECONNREFUSED) || (is_local && says(text, ENOENT)));
+}
+
 int jsi_pg_fail_connect(struct jsi_pg_lane *lane)
 {
     const char *text = lane->conn == NULL ? "" : PQerrorMessage(lane->conn);
     const char *state = find_state(text);
+    lane->is_down = lane->conn != NULL && is_down(lane, text, state);
     if (state != NULL) {
         (void)snprintf(lane->state, sizeof lane->state, "%.5s", state);
         return fail_state(lane, state + 7);

@@ -1,12 +1,8 @@
-/* lane.c: a connection, and the time that it may take. libpq's connect_timeout does not hold for
- * connections that are made step by step, so the time is kept here. Looking up a host's name is
- * the one step that libpq does not divide: it takes as long as the resolver takes.
+/* lane.c: a connection, and the time that it may take.
  * Locks: the caller owns the lane. */
 #include "store.h"
 
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 /* Longer than anybody waits; keeps sums of it in range. */
@@ -14,9 +10,6 @@
 
 /* What one poll() takes at most: an injected clock may stand still, so waits are counted. */
 #define SLICE_MS 100
-
-/* libpq has about 45 parameters, of which a URL can set each once. */
-#define KEYWORDS_MAX 80
 
 int64_t jsi_pg_mono(const struct jsi_pg_store *store)
 {
@@ -37,7 +30,7 @@ int64_t jsi_pg_budget_left(const struct jsi_pg_lane *lane)
     return left_ms > 0 ? left_ms : 0;
 }
 
-int jsi_pg_wait(struct jsi_pg_lane *lane, short events)
+int jsi_pg_wait(struct jsi_pg_lane *lane, int fd, short events)
 {
     struct jsi_pg_store *store = lane->store;
     for (;;) {
@@ -46,7 +39,7 @@ int jsi_pg_wait(struct jsi_pg_lane *lane, short events)
             return 0;
         }
         int slice_ms = left_ms < SLICE_MS ? (int)left_ms : SLICE_MS;
-        struct pollfd looks[2] = {{.fd = PQsocket(lane->conn), .events = events},
+        struct pollfd looks[2] = {{.fd = fd, .events = events},
                                   {.fd = lane->for_keeper ? store->wake : -1, .events = POLLIN}};
         int ready = poll(looks, 2, slice_ms);
         if (ready == 0) {
@@ -58,6 +51,12 @@ int jsi_pg_wait(struct jsi_pg_lane *lane, short events)
             (void)!read(store->wake, &unused, sizeof unused); /* who wants the lane is counted */
         }
     }
+}
+
+int jsi_pg_is_hung_up(const PGconn *conn)
+{
+    struct pollfd look = {.fd = PQsocket(conn), .events = POLLRDHUP};
+    return poll(&look, 1, 0) > 0 && look.revents != 0;
 }
 
 int jsi_pg_is_cut(struct jsi_pg_lane *lane)
@@ -78,92 +77,11 @@ int jsi_pg_is_cut(struct jsi_pg_lane *lane)
     return PQstatus(lane->conn) != CONNECTION_OK || (look.revents & (POLLRDHUP | POLLHUP)) != 0;
 }
 
-static void on_notice(void *data, const PGresult *result)
-{
-    struct jsi_pg_lane *lane = data;
-    const jobsched_backend_config *config = &lane->store->config;
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)) {
-        /* The end of this connection, which is told where it is noticed. */
-        (void)snprintf(lane->notice, sizeof lane->notice, "%s", state == NULL ? "" : state);
-        return;
-    }
-    char text[JOBSCHED_MESSAGE_BYTES], line[JOBSCHED_MESSAGE_BYTES];
-    jsi_pg_one_line(line, sizeof line, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));
-    (void)snprintf(text, sizeof text, "the server says: %.400s (%s)", line,
-                   state == NULL ? "" : state);
-    if (config->notice != NULL) {
-        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
-    }
-}
-
-/* What the URL leaves open. A half-open connection must be given up within the lease. */
-static int start(struct jsi_pg_lane *lane, PQconninfoOption *options)
-{
-    struct jsi_pg_store *store = lane->store;
-    int64_t lease_s = store->config.lease_ms / 1000 + 1;
-    char idle[24], user_timeout[24], name[64];
-    (void)snprintf(idle, sizeof idle, "%lld", (long long)(lease_s / 3 + 1));
-    (void)snprintf(user_timeout, sizeof user_timeout, "%lld", (long long)store->config.lease_ms);
-    (void)snprintf(name, sizeof name, "jobsched %.50s", store->config.node_name);
-    const char *keywords[KEYWORDS_MAX + 8] = {"fallback_application_name", "client_encoding",
-                                              "keepalives_idle",           "keepalives_interval",
-                                              "keepalives_count",          "tcp_user_timeout"};
-    const char *values[KEYWORDS_MAX + 8] = {name, "UTF8", idle, idle, "3", user_timeout};
-    size_t count = 6;
-    /* Later ones win: the URL may say otherwise. */
-    for (const PQconninfoOption *at = options; at->keyword != NULL && count < KEYWORDS_MAX; at++) {
-        if (at->val != NULL && strcmp(at->keyword, "client_encoding") != 0) {
-            keywords[count] = at->keyword;
-            values[count++] = at->val;
-        }
-    }
-    lane->conn = PQconnectStartParams(keywords, values, 0);
-    if (lane->conn == NULL) {
-        return jobsched_fail(JOBSCHED_ENOMEM, 0, "libpq has no memory for a connection");
-    }
-    (void)PQsetErrorVerbosity(lane->conn, PQERRORS_VERBOSE); /* see jsi_pg_fail_connect() */
-    (void)PQsetNoticeReceiver(lane->conn, on_notice, lane);
-    return PQstatus(lane->conn) == CONNECTION_BAD ? jsi_pg_fail_connect(lane) : 0;
-}
-
-int jsi_pg_connect(struct jsi_pg_lane *lane)
-{
-    char *unused = NULL;
-    PQconninfoOption *options = PQconninfoParse(lane->store->url, &unused);
-    PQfreemem(unused);
-    if (options == NULL) { /* the URL was checked when the store was opened */
-        return jobsched_fail(JOBSCHED_ENOMEM, 0, "libpq has no memory for the lock URL");
-    }
-    lane->notice[0] = '\0';
-    lane->state[0] = '\0';
-    int result = start(lane, options);
-    PQconninfoFree(options);
-    PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    while (result == 0 && next != PGRES_POLLING_OK) {
-        if (!jsi_pg_wait(lane, next == PGRES_POLLING_READING ? POLLIN : POLLOUT)) {
-            result = jsi_pg_fail_time(lane, 0);
-        } else {
-            next = PQconnectPoll(lane->conn);
-            if (next == PGRES_POLLING_FAILED) {
-                result = jsi_pg_fail_connect(lane);
-            }
-        }
-    }
-    if (result == 0 && PQsetnonblocking(lane->conn, 1) != 0) {
-        result = jsi_pg_fail_connect(lane);
-    }
-    if (result != 0) {
-        jsi_pg_disconnect(lane);
-        return result;
-    }
-    (void)PQsetErrorVerbosity(lane->conn, PQERRORS_DEFAULT);
-    return 0;
-}
-
 void jsi_pg_disconnect(struct jsi_pg_lane *lane)
 {
+    if (lane->kind == JOBSCHED_LANE_KEEP && lane->conn != NULL) {
+        jsi_pg_node_lost(lane->store);
+    }
     PQclear(lane->result);
     lane->result = NULL;
     PQfinish(lane->conn);

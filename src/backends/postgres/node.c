@@ -1,60 +1,126 @@
-/* node.c: our node in the cluster: the session that holds its liveness lock, and the keeper thread
- * that watches it.
+/* node.c: our node in the cluster, and the session that holds its liveness lock.
  *
- * A node is alive while the session of its lane KEEP lives: the server drops the lock with it. So a
- * kill -9 is seen in milliseconds. But a session can also end under a living owner:
- * pg_terminate_backend, a restarted server, a cut connection. Told before taken (G5) rests on this:
+ * A node is alive while that session lives: the server drops the lock with it. So a kill -9 is seen
+ * in milliseconds. But a session can also end under a living owner: pg_terminate_backend, a
+ * restarted server, a cut connection. Told before taken (G5) rests on this:
  *
- *   The keeper sleeps on the session's socket. It sees the end of the session as soon as its
- *   kernel does, and at once enters again through a new connection. A taker, on the other hand,
- *   grants nothing before the node's grace has passed since somebody first saw the lock free (by
- *   the server's clock, in the node's row). Entering again clears that stamp, in a transaction
+ *   The keeper thread and the engine sleep on the session's socket. They see its end as soon as
+ *   their kernel does, and at once enter again through a new connection. A taker, on the other
+ *   hand, grants nothing before the node's grace has passed since somebody first saw the lock free
+ *   (by the server's clock, in the node's row). Entering again clears that stamp, in a transaction
  *   that waits for a taker which has the row. So the node either comes back within its grace, and
- *   its runs go on as if nothing had been; or it was away for longer than the grace.
+ *   its runs go on as if nothing had been; or its calls on lane KEEP fail and tell the engine from
+ *   when on the runs may be somebody else's: the grace after the session was last known to live,
+ *   less a margin. Such a call returns in half of the time that is left until then.
+ *
+ *   While runs go on here, the keeper thread looks at the socket some times in each grace, so that
+ *   "last known to live" is not long ago even where a thread wakes late.
+ *
+ *   A restart of the server ends all sessions at once, and their owners need as long as they need
+ *   to come back. So takers do not count it as proof (boot() in sql/node.sql), but watch the
+ *   heartbeat for a lease; and a node that finds nobody there keeps its runs for their leases.
+ *
+ *   A statement that is not answered in time says nothing about the session, so it is put aside
+ *   and not closed, until a new one has taken its place or it answers after all: a server that
+ *   hangs for some seconds costs no runs.
  *
  *   Who freezes sends nothing: the server ends the idle session after the lease, and others watch
  *   the heartbeat stand still for a lease on their own clocks. By then the owner's own deadline,
  *   counted from when it sent the last good heartbeat, has passed, and its runs have been told.
  *   The same holds for a link that dies silently (keepalives and tcp_user_timeout are a lease).
  *
- *   What is left: a session that is ended by force while the owner lives and cannot connect anew
- *   within its grace (no connection slots, changed rights, a firewall that resets). Its runs may
- *   then be taken up to a lease before it knows. The contract has no way yet to tell the engine
- *   at once; the keeper's notice is the only sign. A grace as long as the lease closes this gap.
+ *   What is left is a cut that only the server sees, as by a middlebox that resets one side: the
+ *   keepalives of our side find it out in a second or two, so the grace must be longer than that
+ *   where such boxes are.
  *
- * An end by idle_session_timeout is not answered by the keeper: nobody has renewed for a lease, so
- * nothing is ours to defend; the next call enters again.
+ * In row mode there is no such session (its lock_key is 0), and a lost connection means nothing.
  *
  * Locks: keep_lock for all use of lane KEEP. A caller that waits for it makes the keeper give up
  * what it is at, so that the wait is short. */
 #include "store.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
-/* Between two tries of the keeper to come back: 20 ms, doubling up to a part of the grace, because
- * the first taker may be back before us; and no load for a server that starts up. */
-#define RETRY_FIRST_MS   20
-#define RETRY_MAX_MS     1000
-#define RETRIES_IN_GRACE 5
+/* What the margin has to cover: rounding, the way of a packet, and a clock that runs faster. */
+#define MARGIN_MS    10
+#define MARGIN_PARTS 10
 
-static void wake(const struct jsi_pg_store *store)
-{
-    uint64_t one = 1;
-    (void)!write(store->wake, &one, sizeof one); /* fails only when it is awake already */
-}
+/* A call that finds the session lost takes no longer than that, however late it was found. */
+#define HURRY_MS 50
 
-static void keep_lock(struct jsi_pg_store *store)
+static void lock(struct jsi_pg_store *store)
 {
     (void)atomic_fetch_add(&store->keep_wanted, 1);
-    wake(store);
+    jsi_pg_keeper_wake(store);
     (void)pthread_mutex_lock(&store->keep_lock);
     (void)atomic_fetch_sub(&store->keep_wanted, 1);
+}
+
+int64_t jsi_pg_node_lost_at(const struct jsi_pg_store *store)
+{
+    const struct jsi_pg_keep *keep = &store->keep;
+    if (keep->lost_ms == JOBSCHED_NONE || keep->was_down) {
+        return JOBSCHED_NONE;
+    }
+    return keep->lost_ms + store->grace_ms - store->grace_ms / MARGIN_PARTS - MARGIN_MS;
+}
+
+void jsi_pg_node_lost(struct jsi_pg_store *store)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    if (keep->entered && keep->held == NULL) {
+        keep->entered = 0;
+        keep->lost_ms = keep->alive_ms;
+        keep->was_down = 0;
+        keep->told = 0;
+    }
+}
+
+int jsi_pg_node_hold(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_keep *keep = &lane->store->keep;
+    if (lane->kind != JOBSCHED_LANE_KEEP || !keep->entered || keep->held != NULL) {
+        return 0;
+    }
+    PQclear(lane->result);
+    lane->result = NULL;
+    keep->held = lane->conn;
+    lane->conn = NULL;
+    return 1;
+}
+
+/* The session that was put aside may have been answered meanwhile, or have ended. */
+static void take_up(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_keep *keep = &lane->store->keep;
+    int left = jsi_pg_drain(keep->held);
+    if (left > 0) {
+        return;
+    }
+    PGconn *conn = keep->held;
+    keep->held = NULL;
+    if (left < 0) {
+        PQfinish(conn);
+        jsi_pg_node_lost(lane->store);
+    } else {
+        lane->conn = conn;
+    }
+}
+
+static void entered(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_store *store = lane->store;
+    struct jsi_pg_keep *keep = &store->keep;
+    PQfinish(keep->held);
+    *keep = (struct jsi_pg_keep){.entered = 1,
+                                 .alive_ms = lane->started_ms,
+                                 .lost_ms = JOBSCHED_NONE,
+                                 .began_ms = keep->began_ms};
+    if (store->watch_fd >= 0) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+        /* Fails when it is there already. One that is closed leaves by itself. */
+        (void)epoll_ctl(store->watch_fd, EPOLL_CTL_ADD, PQsocket(lane->conn), &event);
+    }
 }
 
 int jsi_pg_node_enter(struct jsi_pg_lane *lane)
@@ -69,164 +135,111 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
     jsi_pg_param_text(lane, config->app_version == NULL ? "" : config->app_version);
     jsi_pg_param_int(lane, config->lease_ms);
     jsi_pg_param_int(lane, store->grace_ms);
-    int result = jsi_pg_query(lane, "SELECT o_now FROM @S@.enter($1, $2, $3, $4, $5, $6, $7)", 1);
+    jsi_pg_param_text(lane, store->row_mode ? "false" : "true");
+    int result =
+        jsi_pg_query(lane, "SELECT o_now FROM @S@.enter($1, $2, $3, $4, $5, $6, $7, $8)", 1);
     if (result != 0) {
         jsi_pg_disconnect(lane); /* it may have the lock without the row, or the other way */
+    } else if (!store->row_mode) {
+        entered(lane);
     }
     return result;
 }
 
-/* A new session of this lane is entered before it is used for anything else. */
-static int ready(struct jsi_pg_lane *lane)
+/* The engine must hear of a loss while there is time to act on it. */
+static void hurry(struct jsi_pg_lane *lane)
 {
+    const struct jsi_pg_store *store = lane->store;
+    int64_t lost_at_ms = jsi_pg_node_lost_at(store), now_ms = jsi_pg_mono(store);
+    if (lost_at_ms == JOBSCHED_NONE || (store->keep.told && lost_at_ms <= now_ms)) {
+        return;
+    }
+    int64_t left_ms = (lost_at_ms - now_ms) / 2;
+    int64_t budget_ms = now_ms - lane->started_ms + (left_ms > HURRY_MS ? left_ms : HURRY_MS);
+    lane->budget_ms = budget_ms < lane->budget_ms ? budget_ms : lane->budget_ms;
+}
+
+int jsi_pg_node_ready(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_keep *keep = &lane->store->keep;
+    if (keep->held != NULL && lane->conn == NULL) {
+        take_up(lane);
+    }
     if (lane->conn != NULL && !jsi_pg_is_cut(lane)) {
         return 0;
     }
+    if (lane->conn != NULL) {
+        jsi_pg_disconnect(lane);
+    }
+    hurry(lane);
+    /* A new session of this lane is entered before it is used for anything else. */
     int result = jsi_pg_session(lane);
-    return result == 0 ? jsi_pg_node_enter(lane) : result;
-}
-
-int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call)
-{
-    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    keep_lock(store);
-    jsi_pg_budget(lane, call->timeout_ms);
-    int result = ready(lane);
-    if (result != 0) {
-        jsi_pg_keep_end(store);
+    if (result == 0) {
+        return jsi_pg_node_enter(lane);
+    }
+    if (keep->lost_ms != JOBSCHED_NONE && lane->is_down) {
+        keep->was_down = 1;
     }
     return result;
 }
 
-void jsi_pg_keep_end(struct jsi_pg_store *store)
+static void leave(struct jsi_pg_store *store)
 {
     (void)pthread_mutex_unlock(&store->keep_lock);
-    wake(store); /* there may be another connection to watch */
+    jsi_pg_keeper_wake(store); /* there may be another connection to watch */
+}
+
+static void tell(struct jsi_pg_store *store, jobsched_call *call)
+{
+    if (call != NULL) {
+        call->lost_at_mono_ms = jsi_pg_node_lost_at(store);
+        store->keep.told = 1;
+    }
+}
+
+int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t timeout_ms)
+{
+    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
+    lock(store);
+    jsi_pg_budget(lane, timeout_ms);
+    store->keep.began_ms = lane->started_ms;
+    int result = jsi_pg_node_ready(lane);
+    if (result != 0) {
+        tell(store, call);
+        leave(store);
+    }
+    return result;
+}
+
+int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result)
+{
+    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
+    if (result != 0) {
+        tell(store, call);
+    } else if (lane->conn != NULL) {
+        if (store->keep.alive_ms < store->keep.began_ms) {
+            store->keep.alive_ms = store->keep.began_ms; /* it has answered something since */
+        }
+        for (PGnotify *push; (push = PQnotifies(lane->conn)) != NULL;) {
+            PQfreemem(push); /* that there was one is all it says */
+        }
+    }
+    leave(store);
+    return result;
 }
 
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_store *store = lane->store;
-    jobsched_call call = {.lane = JOBSCHED_LANE_KEEP, .timeout_ms = jsi_pg_budget_left(lane)};
     int64_t before_ms = jsi_pg_mono(store);
-    int result = jsi_pg_keep_begin(store, &call);
+    int result = jsi_pg_keep_begin(store, NULL, jsi_pg_budget_left(lane));
     if (result != 0) {
         return result;
     }
     /* The session may be there and the row gone: only the server knows. */
     result = jsi_pg_node_enter(&store->lanes[JOBSCHED_LANE_KEEP]);
-    jsi_pg_keep_end(store);
+    (void)jsi_pg_keep_end(store, NULL, result);
     int64_t passed_ms = jsi_pg_mono(store) - before_ms;
     lane->waited_ms += passed_ms > 0 ? passed_ms : 0;
     return result;
-}
-
-/* ---- the keeper ---- */
-
-static void tell_back(struct jsi_pg_store *store, int64_t away_ms)
-{
-    char text[128];
-    (void)snprintf(text, sizeof text,
-                   "the session that shows this node alive was lost; entered again after %lld ms",
-                   (long long)away_ms);
-    if (store->config.notice != NULL) {
-        store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
-    }
-}
-
-/* What the keeper knows of a session that was lost. */
-struct loss {
-    int lost;
-    int64_t since_ms; /* monotonic */
-    int retry_ms;
-};
-
-/* One look at lane KEEP; returns for how long to sleep, -1 for until something happens. */
-static int look(struct jsi_pg_store *store, struct loss *loss)
-{
-    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    if (lane->conn != NULL && jsi_pg_is_cut(lane)) {
-        int idle = strcmp(lane->notice, "57P05") == 0;
-        jsi_pg_disconnect(lane);
-        *loss = (struct loss){.lost = !idle, .since_ms = jsi_pg_mono(store)};
-    } else if (lane->conn != NULL) {
-        loss->lost = 0; /* a call was faster */
-    }
-    if (!loss->lost) {
-        return -1;
-    }
-    lane->for_keeper = 1;
-    jsi_pg_budget(lane, store->config.request_timeout_ms);
-    int result = ready(lane);
-    lane->for_keeper = 0;
-    if (result == 0) {
-        loss->lost = 0;
-        tell_back(store, jsi_pg_mono(store) - loss->since_ms);
-        return -1;
-    }
-    int64_t most_ms = store->grace_ms / RETRIES_IN_GRACE;
-    most_ms = most_ms > RETRY_MAX_MS ? RETRY_MAX_MS : most_ms;
-    most_ms = most_ms < RETRY_FIRST_MS ? RETRY_FIRST_MS : most_ms;
-    loss->retry_ms = loss->retry_ms == 0 ? RETRY_FIRST_MS : loss->retry_ms * 2;
-    loss->retry_ms = loss->retry_ms > most_ms ? (int)most_ms : loss->retry_ms;
-    return loss->retry_ms;
-}
-
-static void *keep(void *argument)
-{
-    struct jsi_pg_store *store = argument;
-    const struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    struct loss loss = {.lost = 0};
-    for (;;) {
-        (void)pthread_mutex_lock(&store->keep_lock);
-        int stops = store->stopping;
-        int sleep_ms = stops ? 0 : look(store, &loss);
-        /* The number may come to mean another file while we sleep. That only wakes us: whoever
-         * exchanges the connection wakes us, too. */
-        int fd = lane->conn == NULL ? -1 : PQsocket(lane->conn);
-        (void)pthread_mutex_unlock(&store->keep_lock);
-        if (stops) {
-            return NULL;
-        }
-        struct pollfd looks[2] = {{.fd = store->wake, .events = POLLIN},
-                                  {.fd = fd, .events = POLLRDHUP}};
-        (void)poll(looks, 2, sleep_ms);
-        uint64_t unused;
-        (void)!read(store->wake, &unused, sizeof unused);
-    }
-}
-
-int jsi_pg_node_start(struct jsi_pg_store *store)
-{
-    store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (store->wake < 0) {
-        return jobsched_fail(JOBSCHED_EOS, errno, "no event descriptor for the keeper");
-    }
-    /* The host's signal handlers run on the host's threads. */
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&store->keeper, NULL, keep, store);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed != 0) {
-        return jobsched_fail(JOBSCHED_EOS, failed, "no thread for the keeper");
-    }
-    store->keeper_runs = 1;
-    return 0;
-}
-
-void jsi_pg_node_stop(struct jsi_pg_store *store)
-{
-    if (store->keeper_runs) {
-        keep_lock(store);
-        store->stopping = 1;
-        (void)pthread_mutex_unlock(&store->keep_lock);
-        wake(store);
-        (void)pthread_join(store->keeper, NULL);
-        store->keeper_runs = 0;
-    }
-    if (store->wake >= 0) {
-        (void)close(store->wake);
-        store->wake = -1;
-    }
 }

@@ -16,7 +16,9 @@ int jsi_pg_is_state(const struct jsi_pg_lane *lane, const char *state)
 static int fail_lost(struct jsi_pg_lane *lane, int in_time, int sent)
 {
     int code = in_time ? jsi_pg_fail_result(lane, sent) : jsi_pg_fail_time(lane, sent);
-    jsi_pg_disconnect(lane);
+    if (in_time || !jsi_pg_node_hold(lane)) {
+        jsi_pg_disconnect(lane);
+    }
     return code;
 }
 
@@ -25,7 +27,7 @@ static int flush(struct jsi_pg_lane *lane, int writes)
     int left;
     while ((left = PQflush(lane->conn)) == 1) {
         /* The server may have to get rid of something before it reads on. */
-        if (!jsi_pg_wait(lane, POLLIN | POLLOUT)) {
+        if (!jsi_pg_wait(lane, PQsocket(lane->conn), POLLIN | POLLOUT)) {
             return fail_lost(lane, 0, writes);
         }
         if (!PQconsumeInput(lane->conn)) {
@@ -39,7 +41,7 @@ static int flush(struct jsi_pg_lane *lane, int writes)
 static int await(struct jsi_pg_lane *lane, int writes)
 {
     while (PQisBusy(lane->conn)) {
-        if (!jsi_pg_wait(lane, POLLIN)) {
+        if (!jsi_pg_wait(lane, PQsocket(lane->conn), POLLIN)) {
             return fail_lost(lane, 0, writes);
         }
         if (!PQconsumeInput(lane->conn)) {
@@ -78,19 +80,49 @@ static int collect(struct jsi_pg_lane *lane, int writes)
     return jsi_pg_fail_result(lane, writes);
 }
 
-static int prepare(struct jsi_pg_lane *lane)
+int jsi_pg_drain(PGconn *conn)
+{
+    if (!PQconsumeInput(conn)) {
+        return -1;
+    }
+    while (!PQisBusy(conn)) {
+        PGresult *unused = PQgetResult(conn);
+        if (unused == NULL) {
+            return PQstatus(conn) == CONNECTION_OK && !jsi_pg_is_hung_up(conn) ? 0 : -1;
+        }
+        PQclear(unused);
+    }
+    return jsi_pg_is_hung_up(conn) ? -1 : 1;
+}
+
+static void prepare(struct jsi_pg_lane *lane)
 {
     PQclear(lane->result);
     lane->result = NULL;
     lane->state[0] = '\0';
     jsi_pg_text_clear(&lane->sql);
-    return 0;
+}
+
+/* In row mode what a session would be told goes with each call of a function. */
+static void expand(struct jsi_pg_lane *lane, const char *sql)
+{
+    static const char version[] = "($1";
+    const struct jsi_pg_store *store = lane->store;
+    const char *at = store->row_mode ? strstr(sql, version) : NULL;
+    if (at == NULL) {
+        jsi_pg_text_expand(&lane->sql, sql, store->schema);
+        return;
+    }
+    char tuned[512]; /* the longest statement that calls a function has half of that */
+    (void)snprintf(tuned, sizeof tuned, "%.*s(@S@.tuned($1, %lld)%s", (int)(at - sql), sql,
+                   (long long)(store->config.request_timeout_ms / 2 + 1), at + sizeof version - 1);
+    jsi_pg_text_expand(&lane->sql, tuned, store->schema);
 }
 
 static int send(struct jsi_pg_lane *lane, const char *sql)
 {
-    (void)prepare(lane);
-    jsi_pg_text_expand(&lane->sql, sql, lane->store->schema);
+    prepare(lane);
+    expand(lane, sql);
     if (lane->sql.failed || lane->values.failed) {
         return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement and its parameters");
     }
@@ -117,7 +149,7 @@ int jsi_pg_query(struct jsi_pg_lane *lane, const char *sql, int writes)
 
 int jsi_pg_script(struct jsi_pg_lane *lane, const char *sql)
 {
-    (void)prepare(lane);
+    prepare(lane);
     if (!PQsendQuery(lane->conn, sql)) {
         return fail_lost(lane, 1, 0);
     }

@@ -51,7 +51,7 @@ static int64_t count_of(const struct jsi_pg_lane *lane, int found)
 static int ask(struct jsi_pg_store *store, jobsched_call *call, PGresult **out_result)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    int result = jsi_pg_keep_begin(store, call);
+    int result = jsi_pg_keep_begin(store, call, call->timeout_ms);
     if (result != 0) {
         return result;
     }
@@ -78,8 +78,7 @@ static int ask(struct jsi_pg_store *store, jobsched_call *call, PGresult **out_r
         *out_result = lane->result;
         lane->result = NULL;
     }
-    jsi_pg_keep_end(store);
-    return result;
+    return jsi_pg_keep_end(store, call, result);
 }
 
 static void add_untold(struct jsi_pg_lane *lane, const PGresult *findings, int first, int column)
@@ -102,7 +101,7 @@ static int put_back(struct jsi_pg_store *store, jobsched_call *call, const PGres
     }
     static const int columns[] = {JOB, SCHEDULED, TOKEN, ATTEMPT, NODE};
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    int result = jsi_pg_keep_begin(store, call);
+    int result = jsi_pg_keep_begin(store, call, call->timeout_ms);
     if (result != 0) {
         return result;
     }
@@ -113,8 +112,7 @@ static int put_back(struct jsi_pg_store *store, jobsched_call *call, const PGres
         add_untold(lane, findings, first, columns[i]);
     }
     result = jsi_pg_query(lane, "SELECT o_now FROM @S@.untell($1, $2, $3, $4, $5, $6, $7)", 1);
-    jsi_pg_keep_end(store);
-    return result;
+    return jsi_pg_keep_end(store, call, result);
 }
 
 static int tell(const PGresult *findings, int row,

@@ -24,6 +24,11 @@ uint64_t jsi_pg_bits(const struct jsi_pg_lane *lane, int row, int column)
     return (uint64_t)jsi_pg_int(lane, row, column);
 }
 
+uint64_t jsi_pg_unsigned(const struct jsi_pg_lane *lane, int row, int column)
+{
+    return strtoull(jsi_pg_get(lane, row, column), NULL, 10);
+}
+
 int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column)
 {
     return PQgetisnull(lane->result, row, column) ? JOBSCHED_NONE : jsi_pg_int(lane, row, column);

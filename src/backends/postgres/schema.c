@@ -2,7 +2,7 @@
  * Locks: the advisory lock (1785946984, 0) of the database; the caller owns the lane. */
 #include "store.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int jsi_pg_fail_version(const struct jsi_pg_store *store, int64_t version)
@@ -101,35 +101,76 @@ int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta)
     return result; /* on failure the caller closes the connection, which rolls back */
 }
 
-static void copy(const char *text, size_t length, char *out, size_t bytes, size_t *used)
+/* ---- for administrators ---- */
+
+static void *take(void *ctx, size_t size)
 {
-    for (size_t i = 0; i < length; i++, (*used)++) {
-        if (*used + 1 < bytes) {
-            out[*used] = text[i];
-            out[*used + 1] = '\0';
-        }
-    }
+    (void)ctx;
+    return malloc(size);
 }
 
-size_t jobsched_postgresql_ddl(const char *schema, char *out, size_t bytes)
+static void *retake(void *ctx, void *pointer, size_t size)
 {
-    const char *name = schema == NULL ? "jobsched" : schema;
-    char text[128];
-    size_t used = 0;
-    if (bytes > 0) {
-        out[0] = '\0';
-    }
-    int length = snprintf(text, sizeof text, "BEGIN;\nCREATE SCHEMA \"%.63s\";\n", name);
-    copy(text, (size_t)length, out, bytes, &used);
-    for (const char *const *line = jsi_pg_ddl; *line != NULL; line++) {
-        const char *rest = *line;
-        for (const char *at; (at = strstr(rest, "@S@")) != NULL; rest = at + 3) {
-            copy(rest, (size_t)(at - rest), out, bytes, &used);
-            length = snprintf(text, sizeof text, "\"%.63s\"", name);
-            copy(text, (size_t)length, out, bytes, &used);
+    (void)ctx;
+    return realloc(pointer, size);
+}
+
+static void give(void *ctx, void *pointer)
+{
+    (void)ctx;
+    free(pointer);
+}
+
+/* A statement ends with a line that ends with ';', outside the body of a function. */
+static int visit_ddl(struct jsi_pg_text *text, const char *schema, jobsched_text_visit_fn visit,
+                     void *visit_data)
+{
+    int in_body = 0, stopped = 0;
+    for (const char *const *line = jsi_pg_ddl; *line != NULL && !stopped; line++) {
+        size_t length = strlen(*line);
+        jsi_pg_text_expand(text, *line, schema);
+        for (const char *at = *line; (at = strstr(at, "$fn$")) != NULL; at += 4) {
+            in_body = !in_body;
         }
-        copy(rest, strlen(rest), out, bytes, &used);
+        if (in_body || length < 2 || (*line)[length - 2] != ';') {
+            continue;
+        }
+        if (text->failed) {
+            return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement");
+        }
+        text->bytes[--text->used] = '\0'; /* the end of the line */
+        stopped = visit(text->bytes, visit_data) != 0;
+        jsi_pg_text_clear(text);
     }
-    copy("COMMIT;\n", 8, out, bytes, &used);
-    return used;
+    return stopped;
+}
+
+int jsi_pg_schema_text(const char *url, jobsched_text_visit_fn visit, void *visit_data)
+{
+    struct jsi_pg_store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the lock URL");
+    }
+    store->config.url = url;
+    store->config.allocator = (jobsched_allocator){.struct_size = sizeof store->config.allocator,
+                                                   .allocate = take,
+                                                   .reallocate = retake,
+                                                   .release = give};
+    struct jsi_pg_text text = {.allocator = &store->config.allocator};
+    int result = jsi_pg_url(store);
+    if (result == 0) {
+        jsi_pg_text_expand(&text, "CREATE SCHEMA IF NOT EXISTS @S@;", store->schema);
+        result = text.failed ? jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement") : 0;
+    }
+    if (result == 0 && visit("BEGIN;", visit_data) == 0 && visit(text.bytes, visit_data) == 0) {
+        jsi_pg_text_clear(&text);
+        result = visit_ddl(&text, store->schema, visit, visit_data);
+        if (result == 0) {
+            (void)visit("COMMIT;", visit_data); /* the last one */
+        }
+    }
+    jsi_pg_text_free(&text);
+    free(store->url);
+    free(store);
+    return result < 0 ? result : 0;
 }

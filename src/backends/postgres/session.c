@@ -12,18 +12,20 @@
 #define CHUNK_MIN       16
 
 /* Where the rows of the answer are. */
-enum { PID, STANDBY, ENCODING, LOCKS, HAS_META };
+enum { STANDBY, ENCODING, LOCKS, ISOLATION, HAS_META };
 
 /* The settings that need no number. A session that waits for locks or runs on by itself would hold
  * up everybody after its client has given up; a generic plan halves the time of small claims; and
  * compiling statements (jit) takes longer than they do; plans that were made while a table was
  * empty must not scan it when it has grown. synchronous_commit is only ever raised: an
- * answer must not be forgotten by a crash. */
+ * answer must not be forgotten by a crash.
+ * In row mode nothing is set: the session is not ours. ($8: is it?) */
 static const char setup[] =
-    "SELECT pg_backend_pid(), pg_is_in_recovery(), current_setting('server_encoding'),"
+    "SELECT pg_is_in_recovery(), current_setting('server_encoding'),"
     " current_setting('max_locks_per_transaction')::bigint *"
     " (current_setting('max_connections')::bigint +"
     " current_setting('max_prepared_transactions')::bigint),"
+    " current_setting('transaction_isolation'),"
     " EXISTS(SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
     " WHERE n.nspname = $7 AND c.relname = 'meta'), count(set_config(s.name, v.value, false))"
     " FROM (VALUES ('search_path', 'pg_catalog, pg_temp'), ('client_min_messages', 'warning'),"
@@ -36,7 +38,7 @@ static const char setup[] =
     " ('idle_in_transaction_session_timeout', $1), ('idle_session_timeout', $3),"
     " ('client_connection_check_interval', $4), ('tcp_keepalives_idle', $5),"
     " ('tcp_keepalives_interval', $5), ('tcp_keepalives_count', '3'), ('tcp_user_timeout', $6))"
-    " AS v(name, value) JOIN pg_settings s ON s.name = v.name WHERE v.value <> ''";
+    " AS v(name, value) JOIN pg_settings s ON s.name = v.name WHERE $8 AND v.value <> ''";
 
 static void setup_params(struct jsi_pg_lane *lane)
 {
@@ -59,16 +61,31 @@ static void setup_params(struct jsi_pg_lane *lane)
     jsi_pg_param_int(lane, lease_s / 3 + 1);
     jsi_pg_param_int(lane, config->lease_ms);
     jsi_pg_param_text(lane, lane->store->schema);
+    jsi_pg_param_text(lane, lane->store->row_mode ? "false" : "true");
+}
+
+/* A pooler makes up a process id of its own. */
+static int check_pooler(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_store *store = lane->store;
+    jsi_pg_params(lane);
+    int result = jsi_pg_query(lane, "SELECT pg_backend_pid()", 0);
+    if (result != 0) {
+        return result;
+    }
+    int64_t pid = jsi_pg_int(lane, 0, 0);
+    if (pid == PQbackendPID(lane->conn) || atomic_load(&store->pooled)) {
+        return 0; /* what changes later is noticed by renew() */
+    }
+    result = store->row_mode ? 0 : jsi_pg_pooler(lane, pid);
+    if (result == 0) {
+        atomic_store(&store->pooled, 1);
+    }
+    return result;
 }
 
 static int check_server(struct jsi_pg_lane *lane)
 {
-    if (jsi_pg_int(lane, 0, PID) != PQbackendPID(lane->conn)) {
-        return jobsched_fail(JOBSCHED_EREFUSED, 0,
-                             "'%s:%s' is a connection pooler, behind which session locks mean "
-                             "nothing; give the address of the PostgreSQL server itself",
-                             PQhost(lane->conn), PQport(lane->conn));
-    }
     if (jsi_pg_true(lane, 0, STANDBY)) {
         return jobsched_fail(JOBSCHED_EREFUSED, 0,
                              "'%s:%s' is a standby; give the primary, or several hosts with "
@@ -82,6 +99,13 @@ static int check_server(struct jsi_pg_lane *lane)
                              "'UTF8' is needed",
                              PQdb(lane->conn), encoding);
     }
+    if (strcmp(jsi_pg_get(lane, 0, ISOLATION), "read committed") != 0) {
+        return jobsched_fail(JOBSCHED_EREFUSED, 0,
+                             "transactions of '%s' are '%s' by default; in row mode 'read "
+                             "committed' is needed (ALTER ROLE ... SET "
+                             "default_transaction_isolation)",
+                             PQdb(lane->conn), jsi_pg_get(lane, 0, ISOLATION));
+    }
     int64_t chunk = jsi_pg_int(lane, 0, LOCKS) / LOCK_TABLE_PART;
     atomic_store(&lane->store->chunk, chunk < CHUNK_MIN            ? CHUNK_MIN
                                       : chunk > JOBSCHED_BATCH_MAX ? JOBSCHED_BATCH_MAX
@@ -89,21 +113,40 @@ static int check_server(struct jsi_pg_lane *lane)
     return 0;
 }
 
+static void tell_changed(const struct jsi_pg_lane *lane, int64_t paused, int64_t jobs)
+{
+    char text[JOBSCHED_MESSAGE_BYTES];
+    const jobsched_backend_config *config = &lane->store->config;
+    (void)snprintf(text, sizeof text,
+                   "the PostgreSQL server is another one than before (a promoted standby or a "
+                   "restored backup): what was due until now and may have run is skipped as "
+                   "unknown, nothing is granted for one lease, and control calls of the last "
+                   "moments may be forgotten; of %lld jobs %lld are paused",
+                   (long long)jobs, (long long)paused);
+    if (config->notice != NULL) {
+        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
+    }
+}
+
 /* Whether this is the server that it was, see hello() in sql/node.sql. */
 static int greet(struct jsi_pg_lane *lane)
 {
-    const jobsched_backend_config *config = &lane->store->config;
+    struct jsi_pg_store *store = lane->store;
     jsi_pg_params(lane);
     jsi_pg_param_int(lane, JSI_PG_VERSION);
-    jsi_pg_param_int(lane, config->lease_ms);
-    int result = jsi_pg_query(lane, "SELECT o_changed FROM @S@.hello($1, $2)", 0);
-    if (result == 0 && jsi_pg_true(lane, 0, 0) && config->notice != NULL) {
-        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE,
-                       "the PostgreSQL server is another one than before (a promoted standby or a "
-                       "restored backup); what it may have forgotten is not run, and nothing is "
-                       "granted for one lease");
+    jsi_pg_param_int(lane, store->config.lease_ms);
+    jsi_pg_param_int(lane, atomic_load(&store->epoch));
+    int result = jsi_pg_query(lane, "SELECT * FROM @S@.hello($1, $2, $3)", 0);
+    if (result != 0) {
+        return result;
     }
-    return result;
+    int64_t epoch = jsi_pg_int(lane, 0, 1);
+    int64_t seen = atomic_exchange(&store->epoch, epoch);
+    /* Another lane of ours may have told meanwhile. */
+    if (jsi_pg_true(lane, 0, 0) && seen != epoch) {
+        tell_changed(lane, jsi_pg_int(lane, 0, 2), jsi_pg_int(lane, 0, 3));
+    }
+    return 0;
 }
 
 static int open_session(struct jsi_pg_lane *lane, int first)
@@ -112,8 +155,11 @@ static int open_session(struct jsi_pg_lane *lane, int first)
     if (result != 0) {
         return result;
     }
-    setup_params(lane);
-    result = jsi_pg_query(lane, setup, 0);
+    result = check_pooler(lane);
+    if (result == 0) {
+        setup_params(lane);
+        result = jsi_pg_query(lane, setup, 0);
+    }
     if (result == 0) {
         result = check_server(lane);
     }

@@ -1,13 +1,14 @@
 /* store.h: what the files of the postgresql: backend share.
  *
- * Layers, lowest first: error.c, memory.c, url.c, watch.c; lane.c (a connection and the time it
- * may take), session.c (what a new connection is told and asked), params.c and rows.c (what goes
- * with a statement and comes back), query.c (statements); schema.c; node.c (our node, and the
- * session that holds its liveness lock); the operations (announce.c, claim.c, finish.c, reap.c,
- * control.c); driver.c. What the server does is in sql/.
+ * Layers, lowest first: error.c, memory.c, url.c, watch.c; connect.c and lane.c (a connection and
+ * the time it may take), params.c and rows.c (what goes with a statement and comes back), query.c
+ * (statements), pooler.c and session.c (what a new connection is told and asked); schema.c; node.c
+ * (our node, and the session that holds its liveness lock), keeper.c (who watches it); the
+ * operations (announce.c, claim.c, finish.c, reap.c, control.c, ask.c, check.c); driver.c. What the
+ * server does is in sql/.
  *
  * Locks: lanes CLAIM and ADMIN are used by one thread at a time (the contract says so). Lane KEEP
- * holds the node's liveness lock in its session, so the keeper thread of node.c uses it as well:
+ * holds the node's liveness lock in its session, so the keeper thread of keeper.c uses it as well:
  * whoever does holds store->keep_lock. store->lock guards the watches only; nobody holds it while
  * calling libpq. The order of locks is: keep_lock, then lock. */
 #ifndef JSI_POSTGRES_STORE_H
@@ -56,6 +57,7 @@ _Static_assert(JOBSCHED_ANSWER_GRANTED == 1 && JOBSCHED_ANSWER_HELD == 2 &&
                "the answers in sql/ are those of the contract");
 
 struct jsi_pg_store;
+struct jsi_pg_attempt; /* a connection that is being made, see connect.c */
 
 /* Text that grows, from the allocator. failed stays set until it is cleared. */
 struct jsi_pg_text {
@@ -68,7 +70,8 @@ struct jsi_pg_text {
 /* One connection. */
 struct jsi_pg_lane {
     struct jsi_pg_store *store;
-    PGconn *conn;              /* NULL: to be made by the next call */
+    PGconn *conn; /* NULL: to be made by the next call */
+    struct jsi_pg_attempt *attempt;
     int kind;                  /* enum jobsched_lane */
     int for_keeper;            /* lane KEEP, in use by the keeper thread: gives way to the engine */
     int64_t budget_ms;         /* of the call under way */
@@ -76,6 +79,7 @@ struct jsi_pg_lane {
     int64_t waited_ms;         /* of the budget, as counted by poll() */
     PGresult *result;          /* of the last statement */
     char state[6];             /* SQLSTATE of the last failure, or "" */
+    int is_down;               /* the last failure to connect says that no server is up there */
     char notice[6];            /* SQLSTATE of the last error that came unasked, or "" */
     struct jsi_pg_text sql;    /* the statement */
     struct jsi_pg_text values; /* its parameters, each ended by a zero byte */
@@ -91,18 +95,36 @@ struct jsi_pg_watch {
     unsigned round;   /* of the last listing that had it */
 };
 
+/* What is known of the session that shows this node alive. Guarded by keep_lock. */
+struct jsi_pg_keep {
+    int entered;      /* it lives, as far as is known: lane KEEP's, or that of held */
+    PGconn *held;     /* it, while a statement on it has had no answer in time; else NULL */
+    int64_t alive_ms; /* monotonic: when it was last known to live */
+    int64_t lost_ms;  /* monotonic: when it ended at the earliest; JOBSCHED_NONE: it did not */
+    int was_down;     /* since then nobody answered there: its end is that of the server */
+    int told;         /* a call has answered that it is lost */
+    int64_t began_ms; /* monotonic: when lane KEEP was taken for what is done with it now */
+};
+
 struct jsi_pg_store {
     jobsched_backend_config config; /* its strings are borrowed, as the contract says */
     char *url;                      /* for libpq; "": its environment and defaults */
+    char place[200];                /* host:port/database as the URL has them, for messages */
     char schema[JSI_PG_SCHEMA_BYTES + 1];
     int64_t grace_ms;
+    int row_mode;          /* no sessions of our own: only heartbeats show who is alive */
+    _Atomic int pooled;    /* a pooler stands between, with sessions of our own */
+    _Atomic int64_t epoch; /* of the store, as last seen; -1: not yet */
+    _Atomic int holds;     /* runs may be going on here: the session is watched closely */
     struct jsi_pg_lane lanes[JOBSCHED_LANE_COUNT];
     _Atomic int64_t chunk;              /* how many jobs one statement may lock */
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
     int64_t sweep_after;                /* and its sweep */
 
-    /* The keeper thread and lane KEEP, see node.c. */
+    /* The keeper thread and lane KEEP, see node.c and keeper.c. */
     pthread_mutex_t keep_lock;
+    struct jsi_pg_keep keep;
+    int watch_fd; /* an epoll descriptor that has that session's socket; -1: none */
     pthread_t keeper;
     int keeper_runs;
     int stopping;            /* guarded by keep_lock */
@@ -149,7 +171,8 @@ void jsi_pg_text_expand(struct jsi_pg_text *text, const char *template, const ch
 
 /* ---- url.c ---- */
 
-/* Takes our parameters out of the configured URL, into store->url, schema and grace_ms. */
+/* Takes our parameters out of the configured URL, into store->url, schema, grace_ms and
+ * row_mode. */
 int jsi_pg_url(struct jsi_pg_store *store);
 
 /* ---- watch.c: heartbeats; takes store->lock ---- */
@@ -172,16 +195,24 @@ int64_t jsi_pg_mono(const struct jsi_pg_store *store);
 void jsi_pg_budget(struct jsi_pg_lane *lane, int64_t timeout_ms);
 int64_t jsi_pg_budget_left(const struct jsi_pg_lane *lane);
 
-/* Connects without a session: session.c does the rest. */
-int jsi_pg_connect(struct jsi_pg_lane *lane);
 void jsi_pg_disconnect(struct jsi_pg_lane *lane);
+
+/* Whether the other side has ended the connection, by a look that takes nothing away. */
+int jsi_pg_is_hung_up(const PGconn *conn);
 
 /* Whether the other side has ended the connection; looks at the socket and does not wait. */
 int jsi_pg_is_cut(struct jsi_pg_lane *lane);
 
-/* Waits until the socket can be read (POLLIN) or written (POLLOUT). 0: the time is over, or the
+/* Waits until a descriptor can be read (POLLIN) or written (POLLOUT). 0: the time is over, or the
  * keeper is to give way. */
-int jsi_pg_wait(struct jsi_pg_lane *lane, short events);
+int jsi_pg_wait(struct jsi_pg_lane *lane, int fd, short events);
+
+/* ---- connect.c ---- */
+
+/* Connects without a session: session.c does the rest. What is not ready in time goes on being
+ * made, for the next call. */
+int jsi_pg_connect(struct jsi_pg_lane *lane);
+void jsi_pg_connect_abandon(struct jsi_pg_lane *lane);
 
 /* ---- params.c: parameters of the next statement ---- */
 
@@ -211,6 +242,10 @@ int jsi_pg_stream_next(struct jsi_pg_lane *lane);
 
 int jsi_pg_is_state(const struct jsi_pg_lane *lane, const char *state);
 
+/* Reads the rest of what was asked, without waiting. 0: there is nothing left; 1: it is still to
+ * come; negative: the connection has ended. */
+int jsi_pg_drain(PGconn *conn);
+
 /* Fails unless the result has so many rows. */
 int jsi_pg_expect(const struct jsi_pg_lane *lane, size_t rows);
 
@@ -223,10 +258,18 @@ int jsi_pg_part(int result, size_t done);
 int jsi_pg_rows(const struct jsi_pg_lane *lane);
 int64_t jsi_pg_int(const struct jsi_pg_lane *lane, int row, int column); /* NULL: 0 */
 uint64_t jsi_pg_bits(const struct jsi_pg_lane *lane, int row, int column);
+uint64_t jsi_pg_unsigned(const struct jsi_pg_lane *lane, int row, int column);
 int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column); /* NULL: JOBSCHED_NONE */
 int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column);
 const char *jsi_pg_get(const struct jsi_pg_lane *lane, int row, int column); /* never NULL */
 void jsi_pg_copy(const struct jsi_pg_lane *lane, int row, int column, char *out, size_t bytes);
+
+/* ---- pooler.c ---- */
+
+/* Behind a pooler: fails unless it gives each connection a session of its own. pid: of the server
+ * process that the lane has now. */
+int jsi_pg_pooler(struct jsi_pg_lane *lane, int64_t pid);
+int jsi_pg_fail_pooler(const struct jsi_pg_lane *lane);
 
 /* ---- session.c ---- */
 
@@ -241,23 +284,42 @@ int jsi_pg_session_first(struct jsi_pg_lane *lane);
 int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta);
 int jsi_pg_fail_version(const struct jsi_pg_store *store, int64_t version);
 
-/* The statements that make the store, for people who apply them by hand: as many bytes of it as
- * fit, always ended by zero. Returns the length of the whole. */
-JOBSCHED_API size_t jobsched_postgresql_ddl(const char *schema, char *out, size_t bytes);
-
-/* ---- node.c ---- */
+/* ---- keeper.c ---- */
 
 int jsi_pg_node_start(struct jsi_pg_store *store);
 void jsi_pg_node_stop(struct jsi_pg_store *store);
 
-/* Around each use of lane KEEP. The first makes sure that the node is entered. */
-int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call);
-void jsi_pg_keep_end(struct jsi_pg_store *store);
+/* There is something new for the keeper thread. */
+void jsi_pg_keeper_wake(const struct jsi_pg_store *store);
+
+/* Runs may be going on here from now on. */
+void jsi_pg_holds(struct jsi_pg_store *store);
+
+/* ---- node.c; the store's keep_lock is held, unless told otherwise ---- */
+
+/* Around each use of lane KEEP: take it and give it back. The first makes sure that the node is
+ * entered; the second passes the result on, and tells in call what a failure means for the node's
+ * runs. call: NULL when nobody can be told. */
+int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t timeout_ms);
+int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result);
+
+/* Makes sure that the lane has the session that shows the node alive. */
+int jsi_pg_node_ready(struct jsi_pg_lane *lane);
+
+/* That session has ended, or is about to. */
+void jsi_pg_node_lost(struct jsi_pg_store *store);
+
+/* A statement on the lane has no answer in time. Returns whether it had that session, which is then
+ * put aside: to end it would be to give the node up. */
+int jsi_pg_node_hold(struct jsi_pg_lane *lane);
+
+/* From when on others may be granted this node's runs; JOBSCHED_NONE: not before their leases. */
+int64_t jsi_pg_node_lost_at(const struct jsi_pg_store *store);
 
 /* Lane KEEP's statement said that the node is not entered: enters it. The caller repeats. */
 int jsi_pg_node_enter(struct jsi_pg_lane *lane);
 
-/* The same, for the other lanes. */
+/* The same, for the other lanes. Takes keep_lock itself. */
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane);
 
 /* ---- the operations ---- */
@@ -273,6 +335,18 @@ int jsi_pg_control(void *backend, jobsched_call *call, const jobsched_command *c
                    jobsched_control_result *out_result);
 int jsi_pg_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                 jobsched_run_visit_fn visit, void *visit_data);
+
+int jsi_pg_find(void *backend, jobsched_call *call, const char *job, const char *request,
+                jobsched_run_visit_fn visit, void *visit_data);
+int jsi_pg_jobs(void *backend, jobsched_call *call, const char *job, jobsched_job_visit_fn visit,
+                void *visit_data);
+int jsi_pg_nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn visit,
+                 void *visit_data);
+int jsi_pg_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count);
+int jsi_pg_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                 void *visit_data);
+int jsi_pg_watch_fd(void *backend);
+int jsi_pg_schema_text(const char *url, jobsched_text_visit_fn visit, void *visit_data);
 
 /* An operation without items: reads the clock. */
 int jsi_pg_clock(struct jsi_pg_lane *lane, jobsched_call *call);

@@ -6,11 +6,13 @@
  * Anything that libpq takes, and parameters of ours, which libpq does not get to see:
  *   jobsched_schema=NAME   where the tables are; default 'jobsched'
  *   jobsched_grace=SPAN    (500ms, 2s, or plain milliseconds) see node.c; default 500ms
+ *   jobsched_mode=MODE     session (default), or row: without sessions of our own, see node.c
  *
  * Messages of libpq's own parser are not passed on: they may repeat the URL with its password.
  * No I/O. Locks: none. */
 #include "store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,18 +54,33 @@ static int read_grace(const char *value, size_t length, struct jsi_pg_store *sto
     return 0;
 }
 
+static int read_mode(const char *value, size_t length, struct jsi_pg_store *store)
+{
+    store->row_mode = length == 3 && strncmp(value, "row", 3) == 0;
+    if (store->row_mode || (length == 7 && strncmp(value, "session", 7) == 0)) {
+        return 0;
+    }
+    return jobsched_fail(JOBSCHED_EINVAL, 0,
+                         "'jobsched_mode=%.*s' in the lock URL is not 'session' or 'row'",
+                         (int)(length > 64 ? 64 : length), value);
+}
+
 static int read_own(const char *option, size_t length, struct jsi_pg_store *store)
 {
-    static const char schema[] = "jobsched_schema=", grace[] = "jobsched_grace=";
+    static const char schema[] = "jobsched_schema=", grace[] = "jobsched_grace=",
+                      mode[] = "jobsched_mode=";
     if (strncmp(option, schema, sizeof schema - 1) == 0) {
         return read_schema(option + sizeof schema - 1, length - (sizeof schema - 1), store);
     }
     if (strncmp(option, grace, sizeof grace - 1) == 0) {
         return read_grace(option + sizeof grace - 1, length - (sizeof grace - 1), store);
     }
+    if (strncmp(option, mode, sizeof mode - 1) == 0) {
+        return read_mode(option + sizeof mode - 1, length - (sizeof mode - 1), store);
+    }
     return jobsched_fail(JOBSCHED_EINVAL, 0,
                          "parameter '%.*s' of the lock URL is unknown; known are "
-                         "'jobsched_schema' and 'jobsched_grace'",
+                         "'jobsched_schema', 'jobsched_grace' and 'jobsched_mode'",
                          (int)(length > 64 ? 64 : strcspn(option, "=&")), option);
 }
 
@@ -89,12 +106,30 @@ static int split_options(const char *options, struct jsi_pg_store *store, struct
     return 0;
 }
 
+/* Where the URL says that the server is, for messages. */
+static void note_place(const PQconninfoOption *options, struct jsi_pg_store *store)
+{
+    const char *host = "", *port = "", *database = "";
+    for (; options->keyword != NULL; options++) {
+        const char *value = options->val == NULL ? "" : options->val;
+        if (strcmp(options->keyword, "host") == 0) {
+            host = value;
+        } else if (strcmp(options->keyword, "port") == 0) {
+            port = value;
+        } else if (strcmp(options->keyword, "dbname") == 0) {
+            database = value;
+        }
+    }
+    (void)snprintf(store->place, sizeof store->place, "%.120s:%.20s/%.50s", host, port, database);
+}
+
 /* Whether libpq understands it. */
-static int check(const char *url)
+static int check(const char *url, struct jsi_pg_store *store)
 {
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(url, &message);
     if (options != NULL) {
+        note_place(options, store);
         PQconninfoFree(options);
         return 0;
     }
@@ -103,6 +138,9 @@ static int check(const char *url)
     if (message != NULL && strncmp(message, unknown, sizeof unknown - 1) == 0) {
         jsi_pg_one_line(name, sizeof name, message + sizeof unknown - 1);
         name[strcspn(name, "\"")] = '\0';
+    }
+    if (strchr(url + strcspn(url, "?"), '@') != NULL) {
+        name[0] = '\0'; /* perhaps the rest of a password in which a '?' stands */
     }
     PQfreemem(message);
     return name[0] == '\0'
@@ -124,6 +162,14 @@ int jsi_pg_url(struct jsi_pg_store *store)
     memcpy(store->schema, "jobsched", sizeof "jobsched");
     store->grace_ms = JSI_PG_GRACE_DEFAULT_MS;
     size_t length = strcspn(url, "?");
+    size_t slashes = strspn(url + scheme, "/");
+    size_t path = scheme + slashes + strcspn(url + scheme + slashes, "/?");
+    if (memchr(url + path, '@', length > path ? length - path : 0) != NULL) {
+        /* Then libpq would take a part of the password for the database, and messages show that. */
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL has '@' behind a '/'; in user, password and database "
+                             "write '/' as %%2F and '@' as %%40");
+    }
     struct jsi_pg_text kept = {.allocator = &store->config.allocator};
     if (strncmp(url + scheme, "//", 2) == 0) {
         jsi_pg_text_add(&kept, url, length);
@@ -143,7 +189,7 @@ int jsi_pg_url(struct jsi_pg_store *store)
         result = jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the lock URL");
     }
     if (result == 0) {
-        result = check(kept.bytes);
+        result = check(kept.bytes, store);
     }
     if (result != 0) {
         jsi_pg_text_free(&kept);

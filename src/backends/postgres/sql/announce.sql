@@ -1,23 +1,26 @@
 -- announce.sql: which definition of a job is in force. Changes nothing else: neither pauses, nor
 -- marks of known jobs whose definition stands, nor runs (G7).
 
-CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_jobs text[], a_definitions text[],
-    a_versions numeric[])
+CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_node uuid, a_jobs text[],
+    a_definitions text[], a_hashes bigint[], a_versions numeric[])
 RETURNS TABLE(o_generation bigint, o_mark_ms bigint, o_last_end_ms bigint, o_in_force boolean,
-    o_paused boolean, o_removed boolean, o_now bigint)
+    o_paused boolean, o_removed boolean, o_conflict boolean, o_now bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     c record;
     f record;
     d record;
     v_now bigint;
+    v_changed boolean := false;
 BEGIN
     PERFORM @S@.check_version(a_version);
+    PERFORM @S@.check_node(a_node);
     PERFORM @S@.lock_jobs(a_ns, a_jobs);
     v_now := @S@.now_ms();
-    FOR c IN SELECT * FROM unnest(a_jobs, a_definitions, a_versions)
-        AS u(job, definition, version)
+    FOR c IN SELECT * FROM unnest(a_jobs, a_definitions, a_hashes, a_versions)
+        AS u(job, definition, hash, version)
     LOOP
+        o_conflict := false;
         SELECT * INTO f FROM @S@.fence WHERE name_space = a_ns AND name = c.job;
         IF NOT FOUND THEN
             -- A job may have been known before its fence was lost: tokens start in the epoch.
@@ -25,8 +28,8 @@ BEGIN
                 removed)
             SELECT a_ns, c.job, v_now, m.epoch << 40, 0, 1, false, false FROM @S@.meta m
             RETURNING * INTO f;
-            INSERT INTO @S@.definition(fence, version, text)
-                VALUES (f.id, c.version, c.definition);
+            INSERT INTO @S@.definition(fence, version, hash, text)
+                VALUES (f.id, c.version, c.hash, c.definition);
             o_in_force := true;
         ELSE
             SELECT t.version, t.text INTO d FROM @S@.definition t WHERE t.fence = f.id;
@@ -38,12 +41,18 @@ BEGIN
                     mark_ms = greatest(mark_ms, v_now),
                     removed = removed AND d.version IS NOT NULL AND c.version = d.version
                     WHERE id = f.id RETURNING * INTO f;
-                INSERT INTO @S@.definition(fence, version, text)
-                    VALUES (f.id, c.version, c.definition)
+                INSERT INTO @S@.definition(fence, version, hash, text)
+                    VALUES (f.id, c.version, c.hash, c.definition)
                 ON CONFLICT (fence) DO UPDATE SET version = excluded.version,
-                    text = excluded.text;
+                    hash = excluded.hash, text = excluded.text;
+                v_changed := true;
+                o_conflict := d.version IS NOT NULL AND c.version = d.version AND c.version > 0;
             END IF;
         END IF;
+        INSERT INTO @S@.registration AS g (fence, node_id, version, hash)
+            VALUES (f.id, a_node, c.version, c.hash)
+        ON CONFLICT (fence, node_id) DO UPDATE SET version = excluded.version,
+            hash = excluded.hash WHERE (g.version, g.hash) <> (excluded.version, excluded.hash);
         o_generation := f.generation;
         o_mark_ms := f.mark_ms;
         o_last_end_ms := f.last_end_ms;
@@ -52,5 +61,18 @@ BEGIN
         o_now := v_now;
         RETURN NEXT;
     END LOOP;
+    IF v_changed THEN
+        PERFORM pg_notify(@S@.channel(a_ns), '');
+    END IF;
+END
+$fn$;
+
+CREATE FUNCTION @S@.withdraw(a_version integer, a_ns text, a_node uuid, a_jobs text[],
+    OUT o_now bigint) LANGUAGE plpgsql AS $fn$
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    DELETE FROM @S@.registration WHERE node_id = a_node AND fence IN (
+        SELECT f.id FROM @S@.fence f WHERE f.name_space = a_ns AND f.name = ANY (a_jobs));
+    o_now := @S@.now_ms();
 END
 $fn$;

@@ -25,6 +25,7 @@ DECLARE
     c record;
     v_locked boolean[];
     v_quarantine bigint;
+    v_floor bigint;
     v_grants bigint := 0;
     v_places bigint[] := '{}';
     v_fences bigint[] := '{}';
@@ -33,7 +34,7 @@ DECLARE
 BEGIN
     PERFORM @S@.check_version(a_version);
     PERFORM @S@.check_node(a_node);
-    SELECT m.quarantine_until_ms INTO v_quarantine FROM @S@.meta m;
+    SELECT m.quarantine_until_ms, m.floor_ms INTO v_quarantine, v_floor FROM @S@.meta m;
     SELECT array_agg(pg_try_advisory_xact_lock(@S@.job_key(a_ns, u.job)) ORDER BY u.place)
         INTO v_locked FROM unnest(a_jobs) WITH ORDINALITY AS u(job, place);
     -- After the locks, so that no run is granted before the last one ended.
@@ -78,7 +79,8 @@ BEGIN
             ELSIF c.scheduled_ms > o_now THEN
                 o_answer := 5;
                 o_wait_ms := c.scheduled_ms - o_now;
-            ELSIF c.paused OR (c.mine IS NOT NULL AND c.when_held <> 2) THEN
+            ELSIF c.paused OR (c.mine IS NOT NULL AND c.when_held <> 2)
+                OR c.scheduled_ms <= v_floor THEN
                 NULL;
             ELSIF a_grants_max <> 0 AND v_grants >= a_grants_max THEN
                 o_answer := 10;
@@ -98,7 +100,7 @@ BEGIN
             SELECT * INTO o_answer, o_token, o_attempt, o_mark_ms, o_last_end_ms, o_granted_ms,
                 o_wait_ms, o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat
                 FROM @S@.claim_one(a_ns, a_node, a_node_name,
-                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_quarantine,
+                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_quarantine, v_floor,
                     a_history_count, a_history_age_ms, a_watched, a_beats, a_stood_ms, c.job,
                     c.request, c.generation, c.scheduled_ms, c.after_ms, c.lease_ms, c.delay_ms,
                     c.skip_first_ms, c.skip_count, c.skip_outcome, c.kind, c.when_held,
@@ -159,7 +161,7 @@ $fn$;
 
 -- One claim by all rules, in the order of backend.h. The job's lock is held.
 CREATE FUNCTION @S@.claim_one(a_ns text, a_node uuid, a_node_name text, a_full boolean,
-    a_quarantine bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
+    a_quarantine bigint, a_floor bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
     a_beats bigint[], a_stood_ms bigint[], c_job text, c_request text, c_generation bigint,
     c_scheduled_ms bigint, c_after_ms bigint, c_lease_ms bigint, c_delay_ms bigint,
     c_skip_first_ms bigint, c_skip_count bigint, c_skip_outcome integer, c_kind integer,
@@ -267,10 +269,10 @@ BEGIN
             RETURN;
         ELSIF f.paused THEN
             IF c_kind = 100 THEN
-                PERFORM @S@.add_paused(f.id, f.mark_ms, c_skip_first_ms, c_scheduled_ms,
+                PERFORM @S@.add_range(f.id, 9, '', f.mark_ms, c_skip_first_ms, c_scheduled_ms,
                     c_skip_count, 0, v_now, a_history_count, a_history_age_ms);
             ELSE
-                PERFORM @S@.add_paused(f.id, f.mark_ms, c_scheduled_ms, c_scheduled_ms, 1,
+                PERFORM @S@.add_range(f.id, 9, '', f.mark_ms, c_scheduled_ms, c_scheduled_ms, 1,
                     c_kind, v_now, a_history_count, a_history_age_ms);
             END IF;
             o_answer := 6;
@@ -282,6 +284,15 @@ BEGIN
             o_answer := 1;
             o_mark_ms := c_scheduled_ms;
             o_granted_ms := v_instant;
+            RETURN;
+        ELSIF c_scheduled_ms <= a_floor AND c_recover <> 1 THEN
+            -- At least once is for those who asked for it.
+            PERFORM @S@.add_range(f.id, 10,
+                'unknown: the server is another one and may have forgotten this run', f.mark_ms,
+                c_scheduled_ms, c_scheduled_ms, 1, c_kind, v_now, a_history_count,
+                a_history_age_ms);
+            o_answer := 3;
+            o_mark_ms := c_scheduled_ms;
             RETURN;
         END IF;
     ELSIF c_kind = 3 THEN
@@ -417,19 +428,24 @@ BEGIN
 END
 $fn$;
 
--- The same for a paused job: extends a paused range that directly precedes it.
-CREATE FUNCTION @S@.add_paused(a_fence bigint, a_mark_ms bigint, a_first_ms bigint,
-    a_last_ms bigint, a_count bigint, a_kind integer, a_now_ms bigint, a_history_count bigint,
-    a_history_age_ms bigint) RETURNS void LANGUAGE plpgsql AS $fn$
+-- The same for a paused job, and for what may have been forgotten: extends a range of the same kind
+-- that directly precedes it.
+CREATE FUNCTION @S@.add_range(a_fence bigint, a_outcome integer, a_note text, a_mark_ms bigint,
+    a_first_ms bigint, a_last_ms bigint, a_count bigint, a_kind integer, a_now_ms bigint,
+    a_history_count bigint, a_history_age_ms bigint) RETURNS void LANGUAGE plpgsql AS $fn$
 BEGIN
     UPDATE @S@.run SET last_ms = a_last_ms, count = count + a_count, finished_ms = a_now_ms
-        WHERE fence = a_fence AND outcome = 9 AND last_ms = a_mark_ms AND seq =
-            (SELECT max(seq) FROM @S@.run WHERE fence = a_fence);
+        WHERE fence = a_fence AND outcome = a_outcome AND note = a_note AND last_ms = a_mark_ms
+        AND seq = (SELECT max(seq) FROM @S@.run WHERE fence = a_fence);
     IF FOUND THEN
         UPDATE @S@.fence SET mark_ms = a_last_ms WHERE id = a_fence;
-    ELSE
-        PERFORM @S@.add_skipped(a_fence, 9, a_first_ms, a_last_ms, a_count, a_kind, a_now_ms,
-            a_history_count, a_history_age_ms);
+        RETURN;
+    END IF;
+    PERFORM @S@.add_skipped(a_fence, a_outcome, a_first_ms, a_last_ms, a_count, a_kind, a_now_ms,
+        a_history_count, a_history_age_ms);
+    IF a_note <> '' THEN
+        UPDATE @S@.run SET note = a_note WHERE fence = a_fence
+            AND seq = (SELECT max(seq) FROM @S@.run WHERE fence = a_fence);
     END IF;
 END
 $fn$;

@@ -61,8 +61,12 @@ BEGIN
     PERFORM @S@.check_version(a_version);
     o_now := @S@.now_ms();
     UPDATE @S@.node SET beat = beat + 1, seen_ms = o_now, clock_offset_ms = a_clock_offset_ms,
-        gone_ms = NULL WHERE node_id = a_node;
+        gone_ms = NULL WHERE node_id = a_node AND (lock_key = 0 OR pid = pg_backend_pid());
     IF NOT FOUND THEN
+        IF EXISTS(SELECT 1 FROM @S@.node WHERE node_id = a_node) THEN
+            -- This is not the session that holds the lock: somebody shares sessions out.
+            RAISE EXCEPTION 'the session is another one' USING ERRCODE = 'JS004';
+        END IF;
         RAISE EXCEPTION 'the node is not entered' USING ERRCODE = 'JS003';
     END IF;
     FOR o_answer IN

@@ -39,11 +39,40 @@ BEGIN
 END
 $fn$;
 
+-- Row mode has no session of its own to make settings in, so they go with each transaction: as this
+-- is evaluated for the first parameter, before the function that it is for.
+CREATE FUNCTION @S@.tuned(a_version integer, a_wait_ms integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE AS $fn$
+BEGIN
+    PERFORM set_config('lock_timeout', a_wait_ms::text, true);
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    RETURN a_version;
+END
+$fn$;
+
+-- What control calls are told on, so that nodes need not wait for their next heartbeat.
+CREATE FUNCTION @S@.channel(a_ns text) RETURNS text LANGUAGE sql IMMUTABLE AS $fn$
+    SELECT 'jobsched_' || md5('@S@' || '/' || a_ns)
+$fn$;
+
+-- Another text after each restart of the server, after a crash of one of its processes (which ends
+-- all sessions and empties unlogged tables), and on another server. Then the end of a session says
+-- nothing about its owner.
+CREATE FUNCTION @S@.boot() RETURNS text LANGUAGE sql VOLATILE AS $fn$
+    SELECT date_part('epoch', pg_postmaster_start_time())::text || '/'
+        || coalesce((SELECT b.value FROM @S@.boot b)::text, '')
+$fn$;
+
 -- Asked once on each new connection: whether this is still the server that it was. A promoted
 -- standby or a restored backup may have forgotten the last grants, so what is granted from now on
--- gets larger tokens than anything that may have been granted, nothing before now is granted, and
--- nothing at all until the leases of forgotten runs are over (their owners are told GONE).
-CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, OUT o_changed boolean)
+-- gets larger tokens than anything that may have been granted, nothing before now is granted
+-- without need (the floor, see claim_one()), and nothing at all until the leases of forgotten runs
+-- are over (their owners are told GONE).
+-- o_changed: it is not, as far as the caller knows, who has seen a_epoch (-1: none).
+CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_epoch bigint,
+    OUT o_changed boolean, OUT o_epoch bigint, OUT o_paused bigint, OUT o_jobs bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     v_incarnation text;
@@ -52,49 +81,61 @@ DECLARE
 BEGIN
     PERFORM @S@.check_version(a_version);
     o_changed := false;
+    IF NOT EXISTS(SELECT 1 FROM @S@.boot) THEN
+        INSERT INTO @S@.boot(value) VALUES (floor(random() * 1e15)::bigint) ON CONFLICT DO NOTHING;
+    END IF;
     -- Not the timeline in pg_control: that one changes at the first checkpoint only.
     SELECT s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
         INTO v_incarnation FROM pg_control_system() s;
-    IF (SELECT m.incarnation FROM @S@.meta m) = v_incarnation THEN
-        RETURN;
+    IF (SELECT m.incarnation FROM @S@.meta m) <> v_incarnation THEN
+        PERFORM 1 FROM @S@.meta m WHERE m.incarnation <> v_incarnation FOR UPDATE;
+        IF FOUND THEN -- nobody else was here first
+            o_changed := true;
+            SELECT greatest(a_lease_ms, (SELECT max(n.lease_ms) FROM @S@.node n),
+                (SELECT max(r.lease_ms) FROM @S@.run r WHERE r.outcome = 1)) INTO v_lease;
+            UPDATE @S@.meta SET incarnation = v_incarnation, epoch = epoch + 1,
+                quarantine_until_ms = v_now + v_lease, floor_ms = v_now;
+            UPDATE @S@.fence
+                SET token = greatest(token, (SELECT m.epoch FROM @S@.meta m) << 40);
+        END IF;
     END IF;
-    PERFORM 1 FROM @S@.meta m WHERE m.incarnation <> v_incarnation FOR UPDATE;
-    IF NOT FOUND THEN
-        RETURN; -- somebody else was here first
+    SELECT m.epoch INTO o_epoch FROM @S@.meta m;
+    o_changed := o_changed OR (a_epoch >= 0 AND a_epoch <> o_epoch);
+    IF o_changed THEN
+        SELECT count(*) FILTER (WHERE f.paused), count(*) INTO o_paused, o_jobs
+            FROM @S@.fence f WHERE NOT f.removed;
     END IF;
-    o_changed := true;
-    SELECT greatest(a_lease_ms, (SELECT max(n.lease_ms) FROM @S@.node n),
-                    (SELECT max(r.lease_ms) FROM @S@.run r WHERE r.outcome = 1)) INTO v_lease;
-    UPDATE @S@.meta SET incarnation = v_incarnation, epoch = epoch + 1,
-        quarantine_until_ms = v_now + v_lease;
-    UPDATE @S@.fence SET mark_ms = greatest(mark_ms, v_now),
-        token = greatest(token, (SELECT m.epoch FROM @S@.meta m) << 40);
 END
 $fn$;
 
 -- Takes a liveness lock for this session, and makes or refreshes the row of its node. Another key
 -- each time, so that a session which the server has not yet given up is in nobody's way.
+-- a_session false: without, see row mode.
 CREATE FUNCTION @S@.enter(a_version integer, a_ns text, a_node uuid, a_name text,
-    a_app_version text, a_lease_ms bigint, a_grace_ms bigint, OUT o_now bigint)
+    a_app_version text, a_lease_ms bigint, a_grace_ms bigint, a_session boolean, OUT o_now bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
-    v_key integer;
+    v_key integer := 0;
 BEGIN
     PERFORM @S@.check_version(a_version);
-    PERFORM pg_advisory_unlock_all();
-    FOR i IN 1..64 LOOP
-        v_key := 1 + floor(random() * 2147483646)::integer;
-        EXIT WHEN pg_try_advisory_lock(1785946984, v_key);
-        v_key := NULL;
-    END LOOP;
+    IF a_session THEN
+        PERFORM pg_advisory_unlock_all();
+        EXECUTE format('LISTEN %I', @S@.channel(a_ns));
+        FOR i IN 1..64 LOOP
+            v_key := 1 + floor(random() * 2147483646)::integer;
+            EXIT WHEN pg_try_advisory_lock(1785946984, v_key);
+            v_key := NULL;
+        END LOOP;
+    END IF;
     o_now := @S@.now_ms();
+    DELETE FROM @S@.left_node WHERE node_id = a_node;
     -- The heartbeat does not begin at zero, so that a node which comes back is seen to move.
     INSERT INTO @S@.node AS n (node_id, name_space, name, app_version, started_ms, seen_ms,
-        lease_ms, grace_ms, beat, lock_key)
+        lease_ms, grace_ms, beat, lock_key, pid, boot)
     VALUES (a_node, a_ns, a_name, a_app_version, o_now, o_now, a_lease_ms, a_grace_ms,
-        floor(random() * 1e12)::bigint, v_key)
-    ON CONFLICT (node_id) DO UPDATE SET lock_key = excluded.lock_key, gone_ms = NULL,
-        beat = n.beat + 1, seen_ms = excluded.seen_ms;
+        floor(random() * 1e12)::bigint, v_key, pg_backend_pid(), @S@.boot())
+    ON CONFLICT (node_id) DO UPDATE SET lock_key = excluded.lock_key, pid = excluded.pid,
+        boot = excluded.boot, gone_ms = NULL, beat = n.beat + 1, seen_ms = excluded.seen_ms;
 END
 $fn$;
 
@@ -106,7 +147,8 @@ DECLARE
     v_key integer;
 BEGIN
     SELECT n.lock_key INTO v_key FROM @S@.node n WHERE n.node_id = a_node FOR KEY SHARE;
-    IF v_key IS NULL OR pg_try_advisory_xact_lock_shared(1785946984, v_key) THEN
+    IF v_key IS NULL
+        OR (v_key <> 0 AND pg_try_advisory_xact_lock_shared(1785946984, v_key)) THEN
         RAISE EXCEPTION 'the node is not entered' USING ERRCODE = 'JS003';
     END IF;
 END
@@ -119,7 +161,8 @@ CREATE FUNCTION @S@.beat(a_node uuid, a_now_ms bigint) RETURNS void LANGUAGE sql
 $fn$;
 
 -- Judges a node. The result is the lease up to which its runs are those of a dead owner: the
--- largest there is on proof, which is a session that has been gone for the node's grace; else for
+-- largest there is on proof, which is a session that has been gone for the node's grace, and was
+-- not ended by a restart of the server, whose owner may need longer to come back; else for
 -- how long the asker has watched its heartbeat stand still, if that is a_lease_ms or more; else 0
 -- or less: it counts as alive, and minus that many milliseconds are left of its grace.
 CREATE FUNCTION @S@.judge(a_node uuid, a_lease_ms bigint, a_now_ms bigint, a_watched uuid[],
@@ -131,7 +174,7 @@ DECLARE
     v_stood bigint := 0;
     v_gone boolean;
 BEGIN
-    SELECT beat, lock_key INTO n FROM @S@.node WHERE node_id = a_node;
+    SELECT beat, lock_key, boot INTO n FROM @S@.node WHERE node_id = a_node;
     IF NOT FOUND THEN
         RETURN 9223372036854775807;
     END IF;
@@ -139,7 +182,8 @@ BEGIN
     IF v_at IS NOT NULL AND a_beats[v_at] = n.beat AND a_stood_ms[v_at] >= a_lease_ms THEN
         v_stood := a_stood_ms[v_at];
     END IF;
-    v_gone := pg_try_advisory_xact_lock_shared(1785946984, n.lock_key);
+    v_gone := n.lock_key <> 0 AND pg_try_advisory_xact_lock_shared(1785946984, n.lock_key)
+        AND n.boot = @S@.boot();
     IF v_stood = 0 AND NOT v_gone THEN
         RETURN 0;
     END IF;
@@ -224,5 +268,6 @@ BEGIN
     IF NOT v_left THEN
         DELETE FROM @S@.node WHERE node_id = a_node;
     END IF;
+    DELETE FROM @S@.registration WHERE node_id = a_node;
 END
 $fn$;

@@ -42,8 +42,18 @@ BEGIN
             DELETE FROM @S@.node WHERE node_id = (SELECT d.node_id FROM @S@.node d
                 WHERE d.node_id = n.node_id AND NOT EXISTS(SELECT 1 FROM @S@.run r
                     WHERE r.outcome = 1 AND r.node = n.node_id) FOR UPDATE SKIP LOCKED);
+            IF FOUND THEN
+                INSERT INTO @S@.left_node(node_id, at_ms) VALUES (n.node_id, @S@.now_ms())
+                    ON CONFLICT (node_id) DO UPDATE SET at_ms = excluded.at_ms;
+            END IF;
         END IF;
     END LOOP;
+    -- What one of those that left more than an hour ago registered.
+    WITH left_long AS (
+        DELETE FROM @S@.left_node WHERE node_id = (SELECT t.node_id FROM @S@.left_node t
+            WHERE t.at_ms < @S@.now_ms() - 3600000 LIMIT 1 FOR UPDATE SKIP LOCKED)
+        RETURNING node_id)
+    DELETE FROM @S@.registration g USING left_long t WHERE g.node_id = t.node_id;
     -- Runs whose node row is gone.
     FOR n IN SELECT DISTINCT r.node FROM @S@.run r JOIN @S@.fence f ON f.id = r.fence
         WHERE r.outcome = 1 AND f.name_space = a_ns

@@ -11,16 +11,28 @@
 -- untold      interrupted runs that no reap has reported yet. Apart from run, because a rerun
 --             reuses the row.
 -- node        one row per open handle. lock_key: its session holds the advisory lock
---             (1785946984, lock_key). gone_ms: since when that lock has been seen free.
+--             (1785946984, lock_key); 0: it has none, and only its heartbeat shows it alive (row
+--             mode). pid: the process that serves that session. boot: what boot() was then.
+--             gone_ms: since when that lock has been seen free.
+-- registration  which node registers which job, as what. left_node: nodes that were forgotten, so
+--             that a registration outlasts a node which only seemed dead, though not for ever.
+-- boot        unlogged, so that a crash empties it: see boot().
 -- meta        one row. incarnation: of the server; another one means that acknowledged writes may
---             be lost, so tokens get another epoch in their high part, see hello().
+--             be lost, so tokens get another epoch in their high part, see hello(). floor_ms: what
+--             was due until then may have been granted already.
 
 CREATE TABLE @S@.meta(
     id boolean PRIMARY KEY DEFAULT true CHECK (id),
     version integer NOT NULL,
     epoch bigint NOT NULL,
     incarnation text NOT NULL,
-    quarantine_until_ms bigint NOT NULL
+    quarantine_until_ms bigint NOT NULL,
+    floor_ms bigint NOT NULL
+);
+
+CREATE UNLOGGED TABLE @S@.boot(
+    id boolean PRIMARY KEY DEFAULT true CHECK (id),
+    value bigint NOT NULL
 );
 
 CREATE TABLE @S@.fence(
@@ -40,6 +52,7 @@ CREATE TABLE @S@.fence(
 CREATE TABLE @S@.definition(
     fence bigint PRIMARY KEY,
     version numeric(20, 0) NOT NULL,
+    hash bigint NOT NULL,
     text text COLLATE "C" NOT NULL
 );
 
@@ -99,5 +112,21 @@ CREATE TABLE @S@.node(
     beat bigint NOT NULL,
     clock_offset_ms bigint NOT NULL DEFAULT 0,
     lock_key integer NOT NULL,
+    pid integer NOT NULL,
+    boot text NOT NULL,
     gone_ms bigint
 ) WITH (fillfactor = 50);
+
+CREATE TABLE @S@.registration(
+    fence bigint NOT NULL,
+    node_id uuid NOT NULL,
+    version numeric(20, 0) NOT NULL,
+    hash bigint NOT NULL,
+    PRIMARY KEY (fence, node_id)
+);
+CREATE INDEX registration_node ON @S@.registration(node_id);
+
+CREATE TABLE @S@.left_node(
+    node_id uuid PRIMARY KEY,
+    at_ms bigint NOT NULL
+);
