@@ -2,7 +2,6 @@
  * Locks: the advisory lock (1785946984, 0) of the database; the caller owns the lane. */
 #include "store.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int jsi_pg_fail_version(const struct jsi_pg_store *store, int64_t version)
@@ -103,22 +102,42 @@ int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta)
 
 /* ---- for administrators ---- */
 
+/* There is no handle here, so no allocator: room for the URL and the longest statement. What is
+ * asked for last can grow in its place, which is all that growing texts need. */
+struct room {
+    size_t used, last;
+    char bytes[65536];
+};
+
 static void *take(void *ctx, size_t size)
 {
-    (void)ctx;
-    return malloc(size);
+    struct room *room = ctx;
+    if (size > sizeof room->bytes - room->used) {
+        return NULL;
+    }
+    room->last = room->used;
+    room->used += (size + 15) / 16 * 16;
+    room->used = room->used > sizeof room->bytes ? sizeof room->bytes : room->used;
+    return room->bytes + room->last;
 }
 
 static void *retake(void *ctx, void *pointer, size_t size)
 {
-    (void)ctx;
-    return realloc(pointer, size);
+    struct room *room = ctx;
+    if (pointer == NULL) {
+        return take(ctx, size);
+    }
+    if (pointer != room->bytes + room->last) {
+        return NULL;
+    }
+    room->used = room->last;
+    return take(ctx, size);
 }
 
 static void give(void *ctx, void *pointer)
 {
     (void)ctx;
-    free(pointer);
+    (void)pointer; /* all of it goes at the end */
 }
 
 /* A statement ends with a line that ends with ';', outside the body of a function. */
@@ -147,30 +166,25 @@ static int visit_ddl(struct jsi_pg_text *text, const char *schema, jobsched_text
 
 int jsi_pg_schema_text(const char *url, jobsched_text_visit_fn visit, void *visit_data)
 {
-    struct jsi_pg_store *store = calloc(1, sizeof *store);
-    if (store == NULL) {
-        return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the lock URL");
-    }
-    store->config.url = url;
-    store->config.allocator = (jobsched_allocator){.struct_size = sizeof store->config.allocator,
-                                                   .allocate = take,
-                                                   .reallocate = retake,
-                                                   .release = give};
-    struct jsi_pg_text text = {.allocator = &store->config.allocator};
-    int result = jsi_pg_url(store);
+    struct room room = {.used = 0};
+    struct jsi_pg_store store = {.config.url = url,
+                                 .config.allocator = {.struct_size = sizeof(jobsched_allocator),
+                                                      .ctx = &room,
+                                                      .allocate = take,
+                                                      .reallocate = retake,
+                                                      .release = give}};
+    struct jsi_pg_text text = {.allocator = &store.config.allocator};
+    int result = jsi_pg_url(&store);
     if (result == 0) {
-        jsi_pg_text_expand(&text, "CREATE SCHEMA IF NOT EXISTS @S@;", store->schema);
+        jsi_pg_text_expand(&text, "CREATE SCHEMA IF NOT EXISTS @S@;", store.schema);
         result = text.failed ? jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement") : 0;
     }
     if (result == 0 && visit("BEGIN;", visit_data) == 0 && visit(text.bytes, visit_data) == 0) {
         jsi_pg_text_clear(&text);
-        result = visit_ddl(&text, store->schema, visit, visit_data);
+        result = visit_ddl(&text, store.schema, visit, visit_data);
         if (result == 0) {
             (void)visit("COMMIT;", visit_data); /* the last one */
         }
     }
-    jsi_pg_text_free(&text);
-    free(store->url);
-    free(store);
     return result < 0 ? result : 0;
 }
