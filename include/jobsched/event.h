@@ -27,6 +27,8 @@ extern "C" {
     X(INTERRUPTED, 22, WARNING, "run.interrupted")                                                 \
     X(JOB_STOOD_DOWN, 30, WARNING, "job.stood-down")                                               \
     X(JOB_REMOVED, 31, WARNING, "job.removed")                                                     \
+    X(JOB_CONFLICT, 32, WARNING, "job.conflict")                                                   \
+    X(JOB_BACK_IN_FORCE, 33, INFO, "job.back-in-force")                                            \
     X(BACKEND_FAILED, 40, ERROR, "backend.failed")                                                 \
     X(BACKEND_RECOVERED, 41, INFO, "backend.recovered")                                            \
     X(CLOCK_JUMPED, 42, WARNING, "clock.jumped")                                                   \

@@ -44,16 +44,6 @@ static void tell_elsewhere(jobsched *s, const jsi_ask *ask, const jobsched_claim
     jsi_emit_locked(s, &event);
 }
 
-static void stand_down(jobsched *s, jsi_job *job, int kind, const char *message)
-{
-    jobsched_event event = jsi_event(kind, job, NULL);
-    event.message = message;
-    jsi_emit_locked(s, &event);
-    job->phase = JSI_JOB_IDLE;
-    job->generation = 0;
-    job->next_ms = JOBSCHED_NONE;
-}
-
 static int64_t held_again_ms(const jobsched_claim *claim)
 {
     if (claim->wait_ms <= 0) {
@@ -97,11 +87,11 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         tell_elsewhere(s, ask, claim);
         break;
     case JOBSCHED_ANSWER_STALE:
-        stand_down(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
-                   "another definition of the job is in force in the cluster");
+        jsi_look_locked(s, job);
         return;
     case JOBSCHED_ANSWER_REMOVED:
-        stand_down(s, job, JOBSCHED_EVENT_JOB_REMOVED, "the job was removed from the cluster");
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_REMOVED,
+                              "the job was removed from the cluster");
         return;
     case JOBSCHED_ANSWER_UNKNOWN:
         job->phase = JSI_JOB_NEW;
@@ -144,6 +134,14 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         return true;
     case JOBSCHED_ANSWER_DONE:
         tell_elsewhere(s, ask, claim);
+        return false;
+    case JOBSCHED_ANSWER_STALE:
+        /* A job that is due seldom or never hears of it by its triggers only. */
+        if (!ask->job->withdrawn && ask->job->generation != 0 &&
+            (ask->job->phase == JSI_JOB_ARMED || ask->job->phase == JSI_JOB_IDLE)) {
+            jsi_job_disarm_locked(s, ask->job);
+            jsi_look_locked(s, ask->job);
+        }
         return false;
     default:
         /* Granted, or refused for good, or found again by a later reap. */

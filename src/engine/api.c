@@ -103,6 +103,7 @@ static int make_batches(jobsched *s)
                {(void **)&s->announcements, sizeof *s->announcements},
                {(void **)&s->batch, sizeof *s->batch},
                {(void **)&s->runs, sizeof *s->runs},
+               {(void **)&s->names, sizeof *s->names},
                {(void **)&s->leases, sizeof *s->leases},
                {(void **)&s->leased, sizeof *s->leased},
                {(void **)&s->lease_notes, sizeof *s->lease_notes}};
@@ -123,8 +124,8 @@ static int make_batches(jobsched *s)
 
 static void drop_batches(jobsched *s)
 {
-    void *const all[] = {s->claims, s->finishes, s->announcements, s->batch,  s->runs,
-                         s->leases, s->leased,   s->lease_notes,   s->workers};
+    void *const all[] = {s->names, s->claims, s->finishes, s->announcements, s->batch,
+                         s->runs,  s->leases, s->leased,   s->lease_notes,   s->workers};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         jsi_free(&s->allocator, all[i]);
     }
@@ -132,8 +133,9 @@ static void drop_batches(jobsched *s)
 
 static void init_queues(jobsched *s)
 {
-    jsi_link *const lists[] = {&s->unannounced, &s->ready,     &s->held,  &s->active,
-                               &s->work,        &s->finishing, &s->stops, &s->events};
+    jsi_link *const lists[] = {&s->looking,   &s->stood, &s->withdrawing, &s->unannounced,
+                               &s->ready,     &s->held,  &s->active,      &s->work,
+                               &s->finishing, &s->stops, &s->events};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         jsi_list_init(lists[i]);
     }
@@ -144,6 +146,7 @@ static void init_queues(jobsched *s)
     s->ticked_at_mono_ms = -1;
     s->next_run_event_mono_ms = JOBSCHED_NONE;
     s->retry_at_mono_ms = INT64_MIN;
+    s->look_mono_ms = INT64_MIN;
     s->lost_at_mono_ms = JOBSCHED_NONE;
     s->lost_told_mono_ms = INT64_MIN;
     s->beat_at_mono_ms = mono_ms;
@@ -333,6 +336,7 @@ int jobsched_withdraw(jobsched *scheduler, const char *job_name)
         jsi_job_disarm_locked(s, job);
         drop_extra_asks_locked(s, job, &s->ready);
         drop_extra_asks_locked(s, job, &s->held);
+        jsi_withdrawn_locked(s, job);
     }
     (void)pthread_mutex_unlock(&s->lock);
     if (job == NULL) {

@@ -19,8 +19,10 @@ static jsi_ask *find(const jsi_link *list, const jsi_job *job, int kind, int64_t
 int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_ms,
                          const char *request)
 {
-    if (job->generation == 0 && job->phase == JSI_JOB_IDLE) {
-        return JOBSCHED_OK; /* it stood down: this is for nodes with the definition in force */
+    bool stood = job->phase == JSI_JOB_STOOD || job->phase == JSI_JOB_LOOKING ||
+                 (job->generation == 0 && job->phase == JSI_JOB_IDLE);
+    if (stood) {
+        return JOBSCHED_OK; /* this is for nodes with the definition in force */
     }
     /* One that is with the backend right now is not found here and is asked twice: harmless,
      * the second is answered "done". */

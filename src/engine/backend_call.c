@@ -138,11 +138,41 @@ int jsi_backend_announce(jobsched *s, jobsched_announcement *items, size_t count
     return end(s, &frame, s->driver->announce(s->backend, &frame.call, items, count), "announce");
 }
 
+/* What is not an answer must not be taken for one: an unanswered renewal for a lease that was kept,
+ * say. It may have been meant as anything, so whatever was asked is asked again. */
+static int refuse_answer(const char *operation, const char *job, int answer)
+{
+    return jobsched_fail(JOBSCHED_EUNKNOWN, 0,
+                         "the lock backend answered %d to the %s of job '%s', which means nothing",
+                         answer, operation, job);
+}
+
+static int check_claims(const jobsched_claim *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int answer = items[i].answer;
+        bool known = answer > JOBSCHED_ANSWER_NONE && answer <= JOBSCHED_ANSWER_BUSY;
+        if (!known || (answer == JOBSCHED_ANSWER_GRANTED && items[i].token == 0 &&
+                       items[i].kind != JOBSCHED_CLAIM_SKIP)) {
+            return refuse_answer("claim", items[i].job, answer);
+        }
+    }
+    return JOBSCHED_OK;
+}
+
+static int check_lease(const char *operation, const char *job, int answer)
+{
+    bool known = answer >= JOBSCHED_LEASE_KEPT && answer <= JOBSCHED_LEASE_CANCEL;
+    return known ? JOBSCHED_OK : refuse_answer(operation, job, answer);
+}
+
 int jsi_backend_claim(jobsched *s, jobsched_claim *items, size_t count, uint64_t grants_max)
 {
     request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
     frame.call.grants_max = grants_max;
-    return end(s, &frame, s->driver->claim(s->backend, &frame.call, items, count), "claim");
+    int code = s->driver->claim(s->backend, &frame.call, items, count);
+    code = code != JOBSCHED_OK ? code : check_claims(items, count);
+    return end(s, &frame, code, "claim");
 }
 
 int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_t *out_now_ms)
@@ -150,6 +180,9 @@ int jsi_backend_finish(jobsched *s, jobsched_finish *items, size_t count, int64_
     request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
     int code = s->driver->finish(s->backend, &frame.call, items, count);
     *out_now_ms = frame.call.now_ms;
+    for (size_t i = 0; code == JOBSCHED_OK && i < count; i++) {
+        code = check_lease("finish", items[i].job, items[i].answer);
+    }
     return end(s, &frame, code, "finish");
 }
 
@@ -158,6 +191,9 @@ int jsi_backend_renew(jobsched *s, int64_t clock_offset_ms, jobsched_lease *item
     request_frame frame = begin(s, JOBSCHED_LANE_KEEP);
     frame.renews = true;
     int code = s->driver->renew(s->backend, &frame.call, clock_offset_ms, items, count);
+    for (size_t i = 0; code == JOBSCHED_OK && i < count; i++) {
+        code = check_lease("renewal", items[i].job, items[i].answer);
+    }
     return end(s, &frame, code, "renew");
 }
 
@@ -171,6 +207,12 @@ int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, 
 int jsi_backend_watch(jobsched *s)
 {
     return s->driver->watch == NULL ? -1 : s->driver->watch(s->backend);
+}
+
+int jsi_backend_withdraw(jobsched *s, const char *const *jobs, size_t count)
+{
+    request_frame frame = begin(s, JOBSCHED_LANE_CLAIM);
+    return end(s, &frame, s->driver->withdraw(s->backend, &frame.call, jobs, count), "withdraw");
 }
 
 /* Calls on the admin lane come from any thread, one at a time. */
@@ -273,6 +315,20 @@ int jsi_backend_jobs(jobsched *s, const char *job, jobsched_job_visit_fn visit, 
     int failed = enter_optional(s, s->driver->jobs != NULL, "list jobs");
     if (failed != 0) {
         return failed;
+    }
+    request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    int code = s->driver->jobs(s->backend, &frame.call, job, visit, visit_data);
+    return leave_admin(s, &frame, code, "jobs");
+}
+
+int jsi_backend_look(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool busy = s->admin_busy || s->state == JSI_CLOSING;
+    s->admin_busy = s->admin_busy || !busy;
+    (void)pthread_mutex_unlock(&s->lock);
+    if (busy) {
+        return JSI_ADMIN_BUSY;
     }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
     int code = s->driver->jobs(s->backend, &frame.call, job, visit, visit_data);

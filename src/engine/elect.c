@@ -1,5 +1,5 @@
-/* elect.c: one round with the backend on lane CLAIM: announce new jobs, write outcomes, and fire
- * what is due (fire.c). While a round is under way, whatever comes due gathers for the next.
+/* elect.c: one round with the backend on lane CLAIM: announce new jobs (announce.c), write outcomes,
+ * and fire what is due (fire.c). While a round is under way, whatever comes due gathers for the next.
  * Locks: takes s->lock, never over a backend call. */
 #include "base/hash.h"
 #include "engine/internal.h"
@@ -18,73 +18,6 @@ void jsi_rest_locked(jobsched *s)
     spread = jsi_mix64(spread + (uint64_t)s->backend_failures);
     span_ms = span_ms / 2 + (int64_t)(spread % (uint64_t)(span_ms / 2 + 1));
     s->retry_at_mono_ms = jsi_mono(s) + span_ms;
-}
-
-/* ---- announce -------------------------------------------------------------- */
-
-static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcement *item)
-{
-    if (job->withdrawn) {
-        job->phase = JSI_JOB_IDLE;
-        return;
-    }
-    /* What stands down has no part in the generation in force, also not for triggers (G14). */
-    job->generation = item->in_force ? item->generation : 0;
-    job->mark_ms = item->mark_ms;
-    job->last_end_ms = item->last_end_ms;
-    if (item->in_force && !item->removed) {
-        jsi_job_rearm_locked(s, job);
-        return;
-    }
-    jobsched_event event = jsi_event(
-        item->removed ? JOBSCHED_EVENT_JOB_REMOVED : JOBSCHED_EVENT_JOB_STOOD_DOWN, job, NULL);
-    event.message = item->removed
-                        ? "the job was removed from the cluster; register a larger version"
-                        : "a larger version of the job is in force in the cluster";
-    jsi_emit_locked(s, &event);
-    job->phase = JSI_JOB_IDLE;
-    job->next_ms = JOBSCHED_NONE;
-}
-
-static size_t announce(jobsched *s)
-{
-    size_t count = 0;
-    (void)pthread_mutex_lock(&s->lock);
-    while (s->state == JSI_STARTED && count < JOBSCHED_BATCH_MAX) {
-        jsi_link *link = jsi_list_take(&s->unannounced);
-        if (link == NULL) {
-            break;
-        }
-        jsi_job *job = JSI_CONTAINER(link, jsi_job, link);
-        job->phase = JSI_JOB_ANNOUNCING;
-        job->references++;
-        s->batch[count] = job;
-        s->announcements[count++] = (jobsched_announcement){
-            .job = job->name, .definition = job->definition, .version = job->spec.version};
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    if (count == 0) {
-        return 0;
-    }
-    int failed = jsi_backend_announce(s, s->announcements, count);
-    (void)pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < count; i++) {
-        jsi_job *job = s->batch[i];
-        if (failed == 0) {
-            announced_locked(s, job, &s->announcements[i]);
-        } else if (!job->withdrawn) {
-            job->phase = JSI_JOB_NEW;
-            jsi_list_append(&s->unannounced, &job->link);
-        }
-    }
-    if (failed != 0) {
-        jsi_rest_locked(s);
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    for (size_t i = 0; i < count; i++) {
-        jsi_job_release(s, s->batch[i]);
-    }
-    return count;
 }
 
 /* ---- finish ---------------------------------------------------------------- */
@@ -145,7 +78,7 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         *out_again_mono_ms = retry_at_ms;
         return false;
     }
-    size_t (*const rounds[])(jobsched *) = {announce, finish, jsi_fire};
+    size_t (*const rounds[])(jobsched *) = {jsi_withdraw, jsi_announce, jsi_look, finish, jsi_fire};
     size_t done = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         done += rounds[i](s);
@@ -156,7 +89,7 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
                        done == 0 && !jsi_list_is_empty(&s->ready) && jsi_room_ms_locked(s) > 0;
         *out_again_mono_ms = failed    ? s->retry_at_mono_ms
                              : starved ? jsi_mono(s) + JSI_RETRY_FIRST_MS
-                                       : JOBSCHED_NONE;
+                                       : jsi_look_next_locked(s);
         (void)pthread_mutex_unlock(&s->lock);
         if (failed) {
             return false;

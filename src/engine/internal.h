@@ -49,11 +49,13 @@ typedef struct jsi_ask {
 
 enum jsi_phase {
     JSI_JOB_NEW,      /* to be announced; in s->unannounced once started */
-    JSI_JOB_IDLE,     /* nothing to wait for: disabled, never, stood down, removed, withdrawn */
+    JSI_JOB_IDLE,     /* nothing to wait for: disabled, never, removed, withdrawn */
     JSI_JOB_ARMED,    /* in s->due */
     JSI_JOB_READY,    /* its ask is in s->ready */
     JSI_JOB_CLAIMING, /* its ask is with the backend */
-    JSI_JOB_ANNOUNCING
+    JSI_JOB_ANNOUNCING,
+    JSI_JOB_LOOKING, /* what is in force is to be looked at: in s->looking, or with the backend */
+    JSI_JOB_STOOD    /* another definition is in force: in s->stood */
 };
 
 typedef struct jsi_job {
@@ -69,7 +71,7 @@ typedef struct jsi_job {
     int64_t delay_ms; /* of "@after D"; else 0 */
 
     /* guarded by s->lock */
-    jsi_link link; /* in s->unannounced */
+    jsi_link link; /* in s->unannounced, s->looking or s->stood */
     jsi_due_entry due;
     jsi_ask ask;
     uint32_t references; /* the table, each run, each extra ask, each batch it is in */
@@ -77,7 +79,9 @@ typedef struct jsi_job {
     double average_run_ms; /* once has_run */
     bool has_run;
     bool withdrawn;
-    bool waits; /* next_ms was refused as held, and is to be asked again */
+    bool announced;      /* the backend may know that this node registers it */
+    bool looks_again;    /* it stood down before this look */
+    bool waits;          /* next_ms was refused as held, and is to be asked again */
     uint64_t generation; /* 0: not announced yet, or another definition is in force */
     int64_t last_end_ms; /* of the last run anywhere, as far as we know; JOBSCHED_NONE: none */
     int64_t mark_ms;     /* all occurrences up to here are accounted for, as far as we know */
@@ -185,9 +189,14 @@ struct jobsched {
     uint32_t references; /* the owner, and each run that outlives jobsched_close */
     jsi_map jobs;
     jsi_due due;
-    jsi_link unannounced; /* jsi_job.link */
-    jsi_link ready;       /* jsi_ask.link: to be claimed, oldest first */
-    jsi_link held;        /* jsi_ask.link: asks that are to be repeated at their instant */
+    jsi_link unannounced;       /* jsi_job.link */
+    jsi_link looking;           /* jsi_job.link: their definitions in force are to be looked at */
+    jsi_link stood;             /* jsi_job.link: others' definitions are in force */
+    jsi_link withdrawing;       /* of announce.c: registrations to be taken back */
+    int64_t look_mono_ms;       /* s->looking rests until then */
+    int64_t stood_look_mono_ms; /* when s->stood is looked at again */
+    jsi_link ready;             /* jsi_ask.link: to be claimed, oldest first */
+    jsi_link held;              /* jsi_ask.link: asks that are to be repeated at their instant */
     size_t extra_asks;
     bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
                     the same run "again" */
@@ -237,6 +246,7 @@ struct jobsched {
     jobsched_finish *finishes;
     jobsched_announcement *announcements;
     void **batch; /* what each item is about */
+    const char **names;
     jobsched_run **runs;
     /* the keeper's own, no lock: one batch */
     jobsched_lease *leases;
@@ -329,11 +339,26 @@ int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms);
 /* Returns the monotonic instant at which it wants to be called again. */
 int64_t jsi_tick(jobsched *s);
 
-/* ---- elect.c, fire.c, answer.c, ask.c -------------------------------------------- */
+/* ---- elect.c, announce.c, fire.c, answer.c, ask.c -------------------------------------------- */
 
 /* One round. Returns true if there may be more to do at once; else *out_again_mono_ms is when to
  * look again without being woken (JOBSCHED_NONE: never). */
 bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms);
+
+/* announce.c: further rounds, which return how much was done. */
+size_t jsi_withdraw(jobsched *s);
+size_t jsi_announce(jobsched *s);
+size_t jsi_look(jobsched *s);
+/* When jsi_look() wants to be called again; JOBSCHED_NONE: not by itself. */
+int64_t jsi_look_next_locked(const jobsched *s);
+/* Another definition is, or may be, in force: looks which. The job waits for nothing else. */
+void jsi_look_locked(jobsched *s, jsi_job *job);
+/* kind: the event that tells it, with this message (NULL: not told). */
+void jsi_stand_down_locked(jobsched *s, jsi_job *job, int kind, const char *message);
+int64_t jsi_stood_span_ms(const jobsched *s);
+/* The job was withdrawn here: the backend is told, too. */
+void jsi_withdrawn_locked(jobsched *s, const jsi_job *job);
+void jsi_withdrawals_fini(jobsched *s);
 
 /* Claims what is due and starts what is granted, as one batch. Returns how many were asked. */
 size_t jsi_fire(jobsched *s);
@@ -446,6 +471,10 @@ int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_
                      void *visit_data);
 int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched_run_visit_fn visit,
                      void *visit_data);
+/* As jsi_backend_jobs, but answers JSI_ADMIN_BUSY instead of waiting for others on the lane. */
+#define JSI_ADMIN_BUSY 1
+int jsi_backend_look(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data);
+int jsi_backend_withdraw(jobsched *s, const char *const *jobs, size_t count);
 int jsi_backend_jobs(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data);
 int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_data);
 int jsi_backend_check(jobsched *s, jobsched_check_visit_fn visit, void *visit_data);

@@ -222,13 +222,15 @@ void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
 void jsi_job_disarm_locked(jobsched *s, jsi_job *job)
 {
     jsi_due_disarm(&s->due, &job->due);
-    if (job->phase == JSI_JOB_NEW) {
+    bool listed =
+        job->phase == JSI_JOB_NEW || job->phase == JSI_JOB_LOOKING || job->phase == JSI_JOB_STOOD;
+    if (listed) {
         jsi_list_remove(&job->link);
     } else if (job->phase == JSI_JOB_READY && !job->ask.unresolved) {
         jsi_list_remove(&job->ask.link);
         job->references--; /* the ask's; the table's remains */
     }
-    if (job->phase == JSI_JOB_NEW || job->phase == JSI_JOB_ARMED ||
+    if (listed || job->phase == JSI_JOB_ARMED ||
         (job->phase == JSI_JOB_READY && !job->ask.unresolved)) {
         job->phase = JSI_JOB_IDLE;
     }

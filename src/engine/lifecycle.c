@@ -285,6 +285,7 @@ void jsi_scheduler_empty(jobsched *s)
     drop_runs(s);
     drop_jobs(s); /* with what they wait for; then what outlives its job's registration */
     drop_asks(s);
+    jsi_withdrawals_fini(s);
 }
 
 int jobsched_close(jobsched *scheduler)

@@ -67,6 +67,13 @@ enum {
     JSI_RETRY_FIRST_MS = 50,
     JSI_RETRY_MAX_MS = 2000,
 
+    /* Definitions in force that one round of the elector looks at, so that claims come in between.
+     * Jobs that stand down are looked at again every lease, but not more often than this and not
+     * more than so many at a time: after a roll-out of 10,000 jobs that is 2 a second and node. */
+    JSI_LOOKS_MAX = 16,
+    JSI_STOOD_LOOK_MIN_MS = 10 * 1000,
+    JSI_STOOD_LOOKS_MAX = 64,
+
     /* jobsched_wait() polls: soon at first, since most runs are short; a cluster of waiters is no
      * load at the last. */
     JSI_WAIT_FIRST_MS = 20,

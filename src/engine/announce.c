@@ -1,0 +1,332 @@
+/* announce.c: which definition of a job is in force (G14): tells the backend what this node
+ * registers and registers no more, stands down where another definition is in force, and comes
+ * back where its own is again. Three rounds of the elector, on its thread.
+ * Locks: takes s->lock, never over a backend call. */
+#include "engine/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A registration that is to be taken back. The job itself may be gone by then. */
+typedef struct withdrawal {
+    jsi_link link; /* in s->withdrawing */
+    char name[];
+} withdrawal;
+
+/* ---- standing down --------------------------------------------------------- */
+
+void jsi_stand_down_locked(jobsched *s, jsi_job *job, int kind, const char *message)
+{
+    if (message != NULL) {
+        jobsched_event event = jsi_event(kind, job, NULL);
+        event.message = message;
+        jsi_emit_locked(s, &event);
+    }
+    job->next_ms = JOBSCHED_NONE;
+    job->phase = JSI_JOB_IDLE;
+    job->generation = 0; /* it has no part in the one in force, also not for triggers */
+    /* A tombstone is lifted by a larger version only, so never by this one. */
+    if (kind == JOBSCHED_EVENT_JOB_STOOD_DOWN && s->driver->jobs != NULL) {
+        job->phase = JSI_JOB_STOOD;
+        if (jsi_list_is_empty(&s->stood)) {
+            s->stood_look_mono_ms = jsi_mono(s) + jsi_stood_span_ms(s);
+        }
+        jsi_list_append(&s->stood, &job->link);
+    }
+}
+
+int64_t jsi_stood_span_ms(const jobsched *s)
+{
+    return s->settings.lease_ms > JSI_STOOD_LOOK_MIN_MS ? s->settings.lease_ms
+                                                        : JSI_STOOD_LOOK_MIN_MS;
+}
+
+void jsi_look_locked(jobsched *s, jsi_job *job)
+{
+    if (s->driver->jobs == NULL) {
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
+                              "another definition of the job is in force in the cluster");
+        return;
+    }
+    job->phase = JSI_JOB_LOOKING;
+    job->next_ms = JOBSCHED_NONE;
+    jsi_list_append(&s->looking, &job->link);
+    jsi_wake_elect_locked(s);
+}
+
+/* ---- announce -------------------------------------------------------------- */
+
+static void tell_conflict_locked(jobsched *s, const jsi_job *job, const char *what)
+{
+    char message[160];
+    jobsched_event event = jsi_event(JOBSCHED_EVENT_JOB_CONFLICT, job, NULL);
+    (void)snprintf(message, sizeof message,
+                   "two definitions of the job claim to be version %" PRIu64 ": %s",
+                   job->spec.version, what);
+    event.message = message;
+    jsi_emit_locked(s, &event);
+}
+
+static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcement *item)
+{
+    if (job->withdrawn) {
+        job->phase = JSI_JOB_IDLE;
+        return;
+    }
+    job->generation = item->in_force ? item->generation : 0;
+    job->mark_ms = item->mark_ms;
+    job->last_end_ms = item->last_end_ms;
+    if (item->conflict) {
+        tell_conflict_locked(s, job, "this node's, the later one, is in force now");
+    }
+    if (item->in_force && !item->removed) {
+        jsi_job_rearm_locked(s, job);
+    } else if (item->removed) {
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_REMOVED,
+                              "the job was removed from the cluster; register a larger version");
+    } else {
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
+                              "a larger version of the job is in force in the cluster");
+    }
+}
+
+size_t jsi_announce(jobsched *s)
+{
+    size_t count = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    while (s->state == JSI_STARTED && count < JOBSCHED_BATCH_MAX) {
+        jsi_link *link = jsi_list_take(&s->unannounced);
+        if (link == NULL) {
+            break;
+        }
+        jsi_job *job = JSI_CONTAINER(link, jsi_job, link);
+        job->phase = JSI_JOB_ANNOUNCING;
+        job->announced = true;
+        job->references++;
+        s->batch[count] = job;
+        s->announcements[count++] = (jobsched_announcement){
+            .job = job->name, .definition = job->definition, .version = job->spec.version};
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (count == 0) {
+        return 0;
+    }
+    int failed = jsi_backend_announce(s, s->announcements, count);
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < count; i++) {
+        jsi_job *job = s->batch[i];
+        if (failed == 0) {
+            announced_locked(s, job, &s->announcements[i]);
+        } else if (!job->withdrawn) {
+            job->phase = JSI_JOB_NEW;
+            jsi_list_append(&s->unannounced, &job->link);
+        }
+    }
+    if (failed != 0) {
+        jsi_rest_locked(s);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    for (size_t i = 0; i < count; i++) {
+        jsi_job_release(s, s->batch[i]);
+    }
+    return count;
+}
+
+/* ---- withdraw -------------------------------------------------------------- */
+
+void jsi_withdrawn_locked(jobsched *s, const jsi_job *job)
+{
+    if (!job->announced || s->driver->withdraw == NULL) {
+        return;
+    }
+    size_t name_bytes = strlen(job->name) + 1;
+    withdrawal *item = jsi_new(&s->allocator, sizeof *item + name_bytes);
+    if (item != NULL) { /* else only the lists show it for as long as this node lives */
+        memcpy(item->name, job->name, name_bytes);
+        jsi_list_append(&s->withdrawing, &item->link);
+        jsi_wake_elect_locked(s);
+    }
+}
+
+/* Before announcements, so that a job which was withdrawn and registered again stays registered. */
+size_t jsi_withdraw(jobsched *s)
+{
+    size_t count = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    bool works = s->state == JSI_STARTED || s->state == JSI_STOPPED;
+    while (works && count < JOBSCHED_BATCH_MAX) {
+        jsi_link *link = jsi_list_take(&s->withdrawing);
+        if (link == NULL) {
+            break;
+        }
+        withdrawal *item = JSI_CONTAINER(link, withdrawal, link);
+        s->batch[count] = item;
+        s->names[count++] = item->name;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    if (count == 0) {
+        return 0;
+    }
+    int failed = jsi_backend_withdraw(s, s->names, count);
+    (void)pthread_mutex_lock(&s->lock);
+    for (size_t i = count; i > 0; i--) {
+        withdrawal *item = s->batch[i - 1];
+        if (failed != 0) {
+            jsi_list_prepend(&s->withdrawing, &item->link);
+        } else {
+            jsi_free(&s->allocator, item);
+        }
+    }
+    if (failed != 0) {
+        jsi_rest_locked(s);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    return count;
+}
+
+void jsi_withdrawals_fini(jobsched *s)
+{
+    for (jsi_link *link; (link = jsi_list_take(&s->withdrawing)) != NULL;) {
+        jsi_free(&s->allocator, JSI_CONTAINER(link, withdrawal, link));
+    }
+}
+
+/* ---- look ------------------------------------------------------------------ */
+
+/* What is in force of a job, as seen from this node. */
+struct seen {
+    const jsi_job *job;
+    bool found, removed, same_text;
+    uint64_t version, generation;
+    int64_t mark_ms, last_end_ms;
+};
+
+static int see(const jobsched_job_record *record, void *visit_data)
+{
+    struct seen *seen = visit_data;
+    *seen = (struct seen){.job = seen->job,
+                          .found = true,
+                          .removed = record->removed != 0,
+                          .same_text = strcmp(record->definition, seen->job->definition) == 0,
+                          .version = record->version,
+                          .generation = record->generation,
+                          .mark_ms = record->mark_at_ms,
+                          .last_end_ms = record->last_end_at_ms};
+    return 0;
+}
+
+/* Its own definition is in force, under a generation that this node did not know: somebody with
+ * the same definition has put it there. It is adopted and not announced, since an announcement
+ * would replace a newer one that came in between. */
+static void adopt_locked(jobsched *s, jsi_job *job, const struct seen *seen)
+{
+    job->generation = seen->generation;
+    job->mark_ms = seen->mark_ms;
+    job->last_end_ms = seen->last_end_ms;
+    if (job->looks_again) {
+        jobsched_event event = jsi_event(JOBSCHED_EVENT_JOB_BACK_IN_FORCE, job, NULL);
+        event.message = "this node's definition of the job is in force again";
+        jsi_emit_locked(s, &event);
+    }
+    jsi_job_rearm_locked(s, job);
+}
+
+static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)
+{
+    bool quiet = job->looks_again;
+    if (job->withdrawn) {
+        job->phase = JSI_JOB_IDLE;
+        return;
+    }
+    if (!seen->found || seen->version < job->spec.version) {
+        /* The store has forgotten it. */
+        job->phase = JSI_JOB_NEW;
+        jsi_list_append(&s->unannounced, &job->link);
+        return;
+    }
+    if (seen->removed) {
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_REMOVED,
+                              "the job was removed from the cluster");
+    } else if (seen->version == job->spec.version && seen->same_text) {
+        adopt_locked(s, job, seen);
+    } else if (quiet) {
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN, NULL);
+    } else {
+        bool equal = seen->version == job->spec.version;
+        if (equal && seen->version > 0) {
+            tell_conflict_locked(s, job, "another node's, the later one, is in force now");
+        }
+        jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
+                              equal ? "a later definition of the job is in force in the cluster"
+                                    : "a larger version of the job is in force in the cluster");
+    }
+}
+
+/* Those that stand down are looked at again now and then: a roll-back that reached another node
+ * puts this one's definition in force again, too. */
+static void look_again_locked(jobsched *s)
+{
+    if (jsi_list_is_empty(&s->stood) || jsi_mono(s) < s->stood_look_mono_ms) {
+        return;
+    }
+    s->stood_look_mono_ms = jsi_mono(s) + jsi_stood_span_ms(s);
+    for (size_t i = 0; i < JSI_STOOD_LOOKS_MAX; i++) {
+        jsi_link *link = jsi_list_take(&s->stood);
+        if (link == NULL) {
+            return;
+        }
+        jsi_job *job = JSI_CONTAINER(link, jsi_job, link);
+        job->phase = JSI_JOB_LOOKING;
+        job->looks_again = true;
+        jsi_list_append(&s->looking, &job->link);
+    }
+}
+
+int64_t jsi_look_next_locked(const jobsched *s)
+{
+    int64_t next_ms = jsi_list_is_empty(&s->looking) ? JOBSCHED_NONE : s->look_mono_ms;
+    return jsi_list_is_empty(&s->stood) ? next_ms : jsi_earlier(next_ms, s->stood_look_mono_ms);
+}
+
+/* One job. Returns whether the next can be looked at. */
+static bool look_at(jobsched *s, jsi_job *job)
+{
+    struct seen seen = {.job = job};
+    int code = jsi_backend_look(s, job->name, see, &seen);
+    bool answered = code == JOBSCHED_OK || code == JOBSCHED_ENOTFOUND;
+    (void)pthread_mutex_lock(&s->lock);
+    if (answered) {
+        looked_locked(s, job, &seen);
+        job->looks_again = false;
+    } else if (!job->withdrawn) {
+        jsi_list_prepend(&s->looking, &job->link);
+        s->look_mono_ms =
+            jsi_mono(s) + (code == JSI_ADMIN_BUSY ? JSI_RETRY_FIRST_MS : JSI_RETRY_MAX_MS / 2);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    jsi_job_release(s, job);
+    return answered;
+}
+
+size_t jsi_look(jobsched *s)
+{
+    size_t looked = 0;
+    (void)pthread_mutex_lock(&s->lock);
+    if (s->state == JSI_STARTED) {
+        look_again_locked(s);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    for (bool goes_on = true; goes_on && looked < JSI_LOOKS_MAX;) {
+        (void)pthread_mutex_lock(&s->lock);
+        bool works = s->state == JSI_STARTED && jsi_mono(s) >= s->look_mono_ms;
+        jsi_link *link = works ? jsi_list_take(&s->looking) : NULL;
+        jsi_job *job = link == NULL ? NULL : JSI_CONTAINER(link, jsi_job, link);
+        if (job != NULL) {
+            job->references++;
+        }
+        (void)pthread_mutex_unlock(&s->lock);
+        goes_on = job != NULL && look_at(s, job);
+        looked += goes_on;
+    }
+    return looked;
+}
