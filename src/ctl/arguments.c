@@ -5,27 +5,56 @@
 #include "ctl/text.h"
 
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum value_kind { VALUE_FLAG, VALUE_TEXT, VALUE_COUNT, VALUE_SPAN };
 
 typedef struct ctl_option {
     char letter;
     const char *name;
     const char *value; /* as shown to people; NULL: it has none */
     const char *help;
+    enum value_kind kind;
+    size_t offset; /* in ctl_request */
 } ctl_option;
 
 static const ctl_option all_options[] = {
-    {'z', "zone", "ZONE", "time zone; without it that of the text, else UTC"},
-    {'f', "from", "TIME", "instant to count from; now unless given"},
-    {'n', "count", "N", "how many, 1 to 100000; 5 unless given"},
-    {'k', "key", "KEY", "picks the values of H and ~; for a job NAMESPACE/NAME"},
-    {'N', "namespace", "NAME", "namespace of the jobs, for H and ~; 'default' unless given"},
-    {'u', "utc", NULL, "one instant per line in UTC, and nothing else"},
-    {'s', "strict", NULL, "warnings fail too"},
-    {'j', "json", NULL, "JSON"},
-    {'h', "help", NULL, "this help"},
+    {'z', "zone", "ZONE", "time zone; without it that of the text, else UTC", VALUE_TEXT,
+     offsetof(ctl_request, zone)},
+    {'f', "from", "TIME", "instant to count from; now unless given", VALUE_TEXT,
+     offsetof(ctl_request, from)},
+    {'n', "count", "N", "how many, 1 to 100000; 5 unless given", VALUE_COUNT,
+     offsetof(ctl_request, count)},
+    {'k', "key", "KEY", "picks the values of H and ~; for a job NAMESPACE/NAME", VALUE_TEXT,
+     offsetof(ctl_request, key)},
+    {'l', "lock", "URL", "the lock backend; $JOBSCHED_LOCK unless given", VALUE_TEXT,
+     offsetof(ctl_request, lock)},
+    {'L', "lock-file", "FILE", "the first line of FILE is the lock backend's URL", VALUE_TEXT,
+     offsetof(ctl_request, lock_file)},
+    {'N', "namespace", "NAME", "namespace of the jobs; 'default' unless given", VALUE_TEXT,
+     offsetof(ctl_request, name_space)},
+    {'a', "all", NULL, "removed jobs, too", VALUE_FLAG, offsetof(ctl_request, all)},
+    {'w', "watch", "SPAN", "again and again, each SPAN, as 2s", VALUE_SPAN,
+     offsetof(ctl_request, watch_ms)},
+    {'r', "request", "ID", "a repeated request of the same id fires once", VALUE_TEXT,
+     offsetof(ctl_request, request_id)},
+    {'W', "wait", NULL, "wait for the end of the run, whose outcome is the status", VALUE_FLAG,
+     offsetof(ctl_request, wait)},
+    {'t', "timeout", "SPAN", "how long to wait; 1m unless given", VALUE_SPAN,
+     offsetof(ctl_request, timeout_ms)},
+    {'d', "dry-run", NULL, "say what would be done, and do nothing", VALUE_FLAG,
+     offsetof(ctl_request, dry_run)},
+    {'y', "yes", NULL, "ask for no confirmation", VALUE_FLAG, offsetof(ctl_request, yes)},
+    {'p', "print-sql", NULL, "print the statements, and execute none", VALUE_FLAG,
+     offsetof(ctl_request, print_sql)},
+    {'u', "utc", NULL, "one instant per line in UTC, and nothing else", VALUE_FLAG,
+     offsetof(ctl_request, utc)},
+    {'s', "strict", NULL, "warnings fail too", VALUE_FLAG, offsetof(ctl_request, strict)},
+    {'j', "json", NULL, "JSON", VALUE_FLAG, offsetof(ctl_request, json)},
+    {'h', "help", NULL, "this help", VALUE_FLAG, 0},
 };
 #define OPTION_COUNT  (sizeof all_options / sizeof all_options[0])
 #define LETTERS_BYTES (2 * OPTION_COUNT + 3)
@@ -68,34 +97,46 @@ static int refuse_option(const ctl_request *request, int found, const char *word
     return ctl_usage(request, "unknown option '%s'", word);
 }
 
+/* By the library's own reading of durations, so that both agree. */
+static int read_span(const char *text, int64_t *out_span_ms)
+{
+    jobsched_options options;
+
+    JOBSCHED_INIT(&options);
+    if (jobsched_set(&options, "history_age", text) != JOBSCHED_OK) {
+        return -1;
+    }
+    *out_span_ms = options.history_age_ms;
+    return 0;
+}
+
 static int apply(ctl_request *request, int letter, const char *value)
 {
-    switch (letter) {
-    case 'z':
-        request->zone = value;
+    const ctl_option *option = all_options;
+    void *field;
+
+    while (option->letter != letter) {
+        option++;
+    }
+    field = (char *)request + option->offset;
+    switch (option->kind) {
+    case VALUE_TEXT:
+        memcpy(field, &value, sizeof value);
         return CTL_OK;
-    case 'f':
-        request->from = value;
-        return CTL_OK;
-    case 'k':
-        request->key = value;
-        return CTL_OK;
-    case 'N':
-        request->name_space = value;
-        return CTL_OK;
-    case 'u':
-        request->utc = 1;
-        return CTL_OK;
-    case 's':
-        request->strict = 1;
-        return CTL_OK;
-    case 'j':
-        request->json = 1;
-        return CTL_OK;
-    default:
-        if (read_count(value, &request->count) != 0) {
+    case VALUE_COUNT:
+        if (read_count(value, field) != 0) {
             return ctl_usage(request, "count '%s' is outside 1 to %d", value, CTL_COUNT_MAX);
         }
+        return CTL_OK;
+    case VALUE_SPAN:
+        if (read_span(value, field) != 0) {
+            return ctl_usage(request,
+                             "%s '%s' is no duration of a second or more, such as 5s or 2m",
+                             option->name, value);
+        }
+        return CTL_OK;
+    default:
+        *(int *)field = 1;
         return CTL_OK;
     }
 }

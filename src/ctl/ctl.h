@@ -28,8 +28,13 @@ typedef struct ctl_request {
     const char *key;             /* NULL: none given */
     const char *name_space;      /* NULL: none given */
     const char *from;            /* NULL: now */
+    const char *lock;            /* NULL: none given */
+    const char *lock_file;       /* NULL: none given */
+    const char *request_id;      /* NULL: a fresh one */
     size_t count;
-    int utc, json, strict;
+    int64_t watch_ms;   /* 0: once */
+    int64_t timeout_ms; /* 0: not given */
+    int utc, json, strict, all, wait, dry_run, yes, print_sql;
     size_t argument_count;
     char *const *arguments;
 } ctl_request;
@@ -46,6 +51,9 @@ typedef struct ctl_verb {
 
 extern const ctl_verb ctl_schedule_verbs[];
 extern const ctl_verb ctl_crontab_verbs[];
+extern const ctl_verb ctl_read_verbs[];
+extern const ctl_verb ctl_act_verbs[];
+extern const ctl_verb ctl_store_verbs[];
 extern const ctl_verb ctl_general_verbs[];
 
 /* The verb of that name, or NULL. */
@@ -54,7 +62,8 @@ const ctl_verb *ctl_verb_find(const char *name);
 /* All verbs one by one, in the order of the help: NULL behind the last. */
 const ctl_verb *ctl_verb_at(size_t index);
 
-/* argv[0] is the verb; operands are moved to the front of the rest. CTL_OK, or CTL_USAGE with a message. *out_help: only help is asked for. */
+/* argv[0] is the verb; operands are moved to the front of the rest. CTL_OK, or CTL_USAGE with a
+ * message. *out_help: only help is asked for. */
 int ctl_arguments_read(const ctl_verb *verb, int argc, char **argv, ctl_request *out_request,
                        int *out_help);
 

@@ -7,9 +7,8 @@
 #include <string.h>
 
 static const ctl_verb *const groups[] = {
-    ctl_schedule_verbs,
-    ctl_crontab_verbs,
-    ctl_general_verbs,
+    ctl_schedule_verbs, ctl_crontab_verbs, ctl_read_verbs,
+    ctl_act_verbs,      ctl_store_verbs,   ctl_general_verbs,
 };
 #define GROUP_COUNT (sizeof groups / sizeof groups[0])
 

@@ -2,8 +2,10 @@
  * locks. */
 #include "ctl/output.h"
 
+#include "ctl/instant.h"
 #include "ctl/text.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,6 +62,16 @@ static int refuse_json(const char *text, const jobsched_error *error)
     return ctl_json_print(root);
 }
 
+static void say_error(const ctl_request *request, const jobsched_error *error)
+{
+    (void)fputs("jobschedctl: ", stderr);
+    ctl_text_print(stderr, error->message);
+    (void)fputc('\n', stderr);
+    if (request != NULL && request->json) {
+        (void)refuse_json(NULL, error); /* the status tells already */
+    }
+}
+
 static void say(const ctl_request *request, int code, const char *format, va_list arguments)
     JOBSCHED_PRINTF(3, 0);
 
@@ -68,12 +80,44 @@ static void say(const ctl_request *request, int code, const char *format, va_lis
     jobsched_error error = {.code = code, .position = -1};
 
     (void)vsnprintf(error.message, sizeof error.message, format, arguments);
-    (void)fputs("jobschedctl: ", stderr);
-    ctl_text_print(stderr, error.message);
-    (void)fputc('\n', stderr);
-    if (request != NULL && request->json) {
-        (void)refuse_json(NULL, &error); /* the status tells already */
+    say_error(request, &error);
+}
+
+static int status_of(int code)
+{
+    switch (code) {
+    case JOBSCHED_EINVAL:
+    case JOBSCHED_EPARSE:
+    case JOBSCHED_ENOBACKEND:
+        return CTL_USAGE;
+    case JOBSCHED_ENOTFOUND:
+        return CTL_NOT_FOUND;
+    case JOBSCHED_ESTATE:
+    case JOBSCHED_EREFUSED:
+    case JOBSCHED_EACCESS:
+    case JOBSCHED_ENOTSUP:
+        return CTL_REFUSED;
+    case JOBSCHED_EUNREACHABLE:
+    case JOBSCHED_EUNKNOWN:
+        return CTL_UNREACHABLE;
+    case JOBSCHED_ESCHEMA:
+    case JOBSCHED_EDATALOST:
+    case JOBSCHED_EFULL:
+        return CTL_UNHEALTHY;
+    case JOBSCHED_ETIMEDOUT:
+        return CTL_TIMED_OUT;
+    default:
+        return CTL_FAILED;
     }
+}
+
+int ctl_library(const ctl_request *request)
+{
+    /* The detail is the library's until its next failure, so it is copied. */
+    jobsched_error copy = *jobsched_last_error();
+
+    say_error(request, &copy);
+    return status_of(copy.code);
 }
 
 int ctl_usage(const ctl_request *request, const char *format, ...)
@@ -147,6 +191,27 @@ int ctl_json_number(json_t *object, const char *name, int64_t number)
 int ctl_json_flag(json_t *object, const char *name, int flag)
 {
     return json_object_set_new(object, name, json_boolean(flag));
+}
+
+int ctl_json_instant(json_t *object, const char *name, int64_t at_ms)
+{
+    char key[64], text[CTL_INSTANT_BYTES];
+
+    (void)snprintf(key, sizeof key, "%s_ms", name);
+    if (at_ms == JOBSCHED_NONE) {
+        return json_object_set_new(object, name, json_null()) |
+               json_object_set_new(object, key, json_null());
+    }
+    ctl_instant_utc(at_ms, text);
+    return ctl_json_text(object, name, text) | ctl_json_number(object, key, at_ms);
+}
+
+int ctl_json_token(json_t *object, const char *name, uint64_t token)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, token);
+    return ctl_json_text(object, name, text);
 }
 
 int ctl_json_print(json_t *object)

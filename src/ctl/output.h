@@ -14,6 +14,9 @@
 int ctl_usage(const ctl_request *request, const char *format, ...) JOBSCHED_PRINTF(2, 3);
 int ctl_fail(const ctl_request *request, const char *format, ...) JOBSCHED_PRINTF(2, 3);
 
+/* The same for the last failure of a call of the library. Returns the status that it stands for. */
+int ctl_library(const ctl_request *request);
+
 /* Begin and end of colour, or "" where the stream is no terminal or NO_COLOR is set. */
 enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_RED, CTL_YELLOW, CTL_GREEN };
 const char *ctl_colour(FILE *stream, int colour);
@@ -31,6 +34,12 @@ int ctl_json_text(json_t *object, const char *name, const char *text);
 int ctl_json_number(json_t *object, const char *name, int64_t number);
 int ctl_json_flag(json_t *object, const char *name, int flag);
 int ctl_json_value(json_t *object, const char *name, json_t *value); /* takes the value over */
+
+/* Two members: NAME, a text in UTC, and NAME_ms; both null for JOBSCHED_NONE. */
+int ctl_json_instant(json_t *object, const char *name, int64_t at_ms);
+
+/* A number that need not fit into a double, so it is a text. */
+int ctl_json_token(json_t *object, const char *name, uint64_t token);
 
 /* A table for people, of printable ASCII. Any call may fail for want of memory, which
  * ctl_table_print() reports: the calls between take a table that failed. */

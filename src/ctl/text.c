@@ -92,3 +92,24 @@ char *ctl_text_utf8(const char *text)
     }
     return copy;
 }
+
+char *ctl_text_cell(const char *text, char *out_cell, size_t bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t used = 0;
+
+    for (; *text != '\0' && used + 5 <= bytes; text++) {
+        unsigned char byte = (unsigned char)*text;
+
+        if (byte >= 0x20 && byte <= 0x7e && byte != '\\') {
+            out_cell[used++] = (char)byte;
+            continue;
+        }
+        out_cell[used++] = '\\';
+        out_cell[used++] = 'x';
+        out_cell[used++] = digits[byte >> 4];
+        out_cell[used++] = digits[byte & 15];
+    }
+    out_cell[used] = '\0';
+    return out_cell;
+}

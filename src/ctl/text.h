@@ -14,6 +14,10 @@ void ctl_text_print(FILE *stream, const char *text);
 #define CTL_EXCERPT_BYTES 1024
 void ctl_text_excerpt(FILE *stream, const char *text, size_t bytes);
 
+/* Writes a text for a cell of a table, cut to fit and ended by NUL: what is not printable ASCII, and
+ * the backslash, becomes \xNN. Returns out_cell. */
+char *ctl_text_cell(const char *text, char *out_cell, size_t bytes);
+
 /* A copy that is UTF-8 whatever text was ('?' for bytes that are not), to be released with free();
  * NULL when out of memory. */
 char *ctl_text_utf8(const char *text);

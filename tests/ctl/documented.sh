@@ -33,7 +33,7 @@ for verb in $verbs; do
     grep -q "^\\.\\(It\\|Nm\\) .*Cm $verb\\b" "$manual" || missing "verb '$verb' is not in $manual"
     complete_words jobschedctl "${verb:0:3}" | grep -x "$verb" > /dev/null ||
         missing "verb '$verb' is not completed"
-    for option in $("$program" help "$verb" | sed -n 's/^  -., --\([a-z]*\) .*/\1/p'); do
+    for option in $("$program" help "$verb" | sed -n 's/^  -., --\([a-z-]*\) .*/\1/p'); do
         count=$((count + 1))
         grep -q -- "^\\.It Fl . , -$option\\b" "$manual" || missing "option '--$option' is not in $manual"
         if [ "$verb" != help ]; then

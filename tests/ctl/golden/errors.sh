@@ -59,3 +59,16 @@ jobschedctl next -z
 jobschedctl next --zone '' 'TZ=Nope 0 0 * * *'
 jobschedctl lint --namespace '' sample.crontab
 jobschedctl lint --namespace "$(printf '%0201d' 0)" sample.crontab
+# The way to a cluster: what is refused before anything is opened.
+unset JOBSCHED_LOCK || true
+jobschedctl jobs
+jobschedctl jobs --lock redis://user:secret@localhost
+jobschedctl jobs --lock 'postgresql://localhost/app?password=secret'
+jobschedctl jobs --lock single:
+jobschedctl jobs --lock nix:
+jobschedctl jobs --lock sqlite:x --lock-file y
+jobschedctl jobs --lock-file /nowhere/at/all
+jobschedctl jobs --lock-file /dev/null --json
+jobschedctl show
+jobschedctl jobs --watch 0s --lock single:
+jobschedctl trigger a --wait --timeout never --lock single:
