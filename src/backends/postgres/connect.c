@@ -143,8 +143,8 @@ static int begin(struct jsi_pg_lane *lane)
     attempt->references = 2;
     (void)pthread_mutex_init(&attempt->lock, NULL); /* cannot fail with default attributes */
     (void)snprintf(attempt->idle, sizeof attempt->idle, "%d", 1);
-    (void)snprintf(attempt->count, sizeof attempt->count, "%lld",
-                   (long long)(config->lease_ms / 1000 + 3));
+    int64_t count = config->lease_ms / 1000 + 3;
+    (void)snprintf(attempt->count, sizeof attempt->count, "%lld", (long long)count);
     (void)snprintf(attempt->user_timeout, sizeof attempt->user_timeout, "%lld",
                    (long long)config->lease_ms);
     (void)snprintf(attempt->name, sizeof attempt->name, "jobsched %.50s", config->node_name);
@@ -246,9 +246,14 @@ int jsi_pg_connect(struct jsi_pg_lane *lane)
     lane->state[0] = '\0';
     lane->is_down = 0;
     forget_old(lane);
-    int result = lane->attempt == NULL ? begin(lane) : 0;
-    if (result == 0 && !jsi_pg_wait(lane, lane->attempt->ready, POLLIN)) {
+    if (lane->attempt == NULL) {
+        int result = begin(lane);
+        if (lane->attempt == NULL) {
+            return result;
+        }
+    }
+    if (!jsi_pg_wait(lane, lane->attempt->ready, POLLIN)) {
         return jsi_pg_fail_time(lane, 0);
     }
-    return result == 0 ? finish(lane) : result;
+    return finish(lane);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define DETAIL_BYTES 300
@@ -107,9 +108,8 @@ int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent)
         return jsi_pg_fail_pooler(lane);
     }
     if (strcmp(state, "JS001") == 0) {
-        long version = 0;
-        (void)sscanf(PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY), "%ld", &version);
-        return jsi_pg_fail_version(lane->store, version);
+        const char *version = PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY);
+        return jsi_pg_fail_version(lane->store, strtol(version, NULL, 10));
     }
     return fail_state(lane, PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY));
 }
