@@ -12,7 +12,8 @@
     "+info +evalsha +script|load +time +hget +hmget +hset +hdel +hgetall +hexists +hlen +hincrby " \
     "+get "                                                                                        \
     "+set +del +exists +pexpire +sadd +srem +smembers +zadd +zrem +zcard +zrange +zrangebyscore "  \
-    "+zrevrange +zrevrangebyscore +zremrangebyrank +zcount +zpopmin +sscan"
+    "+zrevrange +zrevrangebyscore +zremrangebyrank +zcount +zpopmin +zscan +hscan +hkeys "         \
+    "+zrangebylex +scard +sismember +sunionstore +publish +subscribe"
 
 /* G8: a URL that is not understood is refused by name, and its password is not repeated. */
 static void test_open_bad_url_never_shows_the_password(void **state)

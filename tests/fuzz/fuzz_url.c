@@ -20,6 +20,7 @@ const jobsched_backend *jobsched_backend_sqlite(void);
 int __wrap_connect(int fd, const struct sockaddr *address, socklen_t length);
 int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                        struct addrinfo **out_found);
+int __wrap_getaddrinfo_a(int mode, struct gaicb **list, int count, struct sigevent *event);
 void *__wrap_PQconnectStartParams(const char *const *keywords, const char *const *values,
                                   int expand);
 int __wrap_sqlite3_open_v2(const char *path, void **out_db, int flags, const char *vfs);
@@ -42,6 +43,12 @@ int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo
 {
     CHECK(host[0] != '\0' && port[0] != '\0' && hints != NULL && out_found != NULL);
     return EAI_NONAME;
+}
+
+int __wrap_getaddrinfo_a(int mode, struct gaicb **list, int count, struct sigevent *event)
+{
+    CHECK(mode == GAI_NOWAIT && count == 1 && list[0]->ar_name[0] != '\0' && event == NULL);
+    return EAI_AGAIN;
 }
 
 void *__wrap_PQconnectStartParams(const char *const *keywords, const char *const *values,

@@ -1,8 +1,8 @@
-/* announce.c: which definition of a job is in force; see lua/announce.lua.
+/* announce.c: which definition of a job is in force, and who registers it; see lua/announce.lua.
  * Locks: the caller owns the lane. */
 #include "store.h"
 
-enum { GENERATION, MARK, LAST_END, IN_FORCE, PAUSED, REMOVED, FIELDS };
+enum { GENERATION, MARK, LAST_END, IN_FORCE, PAUSED, REMOVED, CONFLICT };
 
 static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
                 size_t count)
@@ -33,6 +33,12 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
         item->in_force = jsi_redis_int(answer, IN_FORCE) != 0;
         item->paused = jsi_redis_int(answer, PAUSED) != 0;
         item->removed = jsi_redis_int(answer, REMOVED) != 0;
+        item->conflict = jsi_redis_int(answer, CONFLICT) != 0;
+        jsi_redis_know_announced(lane->store, item, jsi_redis_int(reply, 1));
+        jsi_redis_look_at_mark(lane->store, item->job, item->mark_ms, jsi_redis_int(reply, 0));
+    }
+    if (jsi_redis_int(reply, 3) != 0) {
+        jsi_redis_push_denied(lane->store, "publish");
     }
     return 0;
 }
@@ -47,5 +53,41 @@ int jsi_redis_announce(void *backend, jobsched_call *call, jobsched_announcement
                                       .add = add,
                                       .take = take,
                                       .data = items};
+    return jsi_redis_run(&store->lanes[JOBSCHED_LANE_CLAIM], call, &job);
+}
+
+static void add_withdrawn(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                          size_t first, size_t count)
+{
+    const char *const *names = job->data;
+    for (size_t i = first; i < first + count; i++) {
+        jsi_redis_add(lane, names[i]);
+    }
+}
+
+static int take_withdrawn(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                          const redisReply *reply, size_t first, size_t count)
+{
+    const char *const *names = job->data;
+    (void)reply;
+    for (size_t i = first; i < first + count; i++) {
+        jsi_redis_know_withdrawn(lane->store, names[i]);
+    }
+    return 0;
+}
+
+int jsi_redis_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count)
+{
+    struct jsi_redis_store *store = backend;
+    union {
+        const char *const *names;
+        void *data;
+    } items = {.names = jobs}; /* job.data has no const, and is not written to here */
+    const struct jsi_redis_job job = {.script = JSI_SCRIPT_withdraw,
+                                      .writes = 1,
+                                      .count = count,
+                                      .add = add_withdrawn,
+                                      .take = take_withdrawn,
+                                      .data = items.data};
     return jsi_redis_run(&store->lanes[JOBSCHED_LANE_CLAIM], call, &job);
 }

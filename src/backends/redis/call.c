@@ -5,6 +5,8 @@
  *             raises the epoch and begins a quarantine where data was lost, and ask again.
  *   NODE      somebody has forgotten our node, or this connection: we enter again.
  *   OLD       a newer connection of this lane has entered: this one is given up.
+ * A store that a lane enters for the first time, or in a new epoch, or that has forgotten the node, is
+ * first told what the node knows: its jobs and its runs (known.c).
  * Locks: the caller owns the lane; takes store->lock for moments. */
 #include "store.h"
 
@@ -66,7 +68,11 @@ static enum verdict judge(struct jsi_redis_lane *lane, int *out_result)
         return DONE;
     }
     const char *word = jsi_redis_text(reply, 0);
-    if (strcmp(word, "LOST") == 0 || strcmp(word, "NODE") == 0 || strcmp(word, "OLD") == 0) {
+    if (strcmp(word, "NODE") == 0) {
+        lane->asserted[0] = '\0'; /* what it registers may be gone as well */
+        return AGAIN_ENTER;
+    }
+    if (strcmp(word, "LOST") == 0 || strcmp(word, "OLD") == 0) {
         return AGAIN_ENTER;
     }
     *out_result = strcmp(word, "VERSION") == 0
@@ -135,6 +141,64 @@ static enum verdict round_trip(struct jsi_redis_lane *lane, jobsched_call *call,
     return verdict;
 }
 
+struct assertion {
+    size_t jobs, first; /* places of known.c that are jobs; where this batch begins */
+    int last;
+};
+
+static void add_assertion(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                          size_t first, size_t count)
+{
+    const struct assertion *assertion = job->data;
+    jsi_redis_add_int(lane, assertion->last && first + count == job->count);
+    jsi_redis_known_add(lane, assertion->jobs, assertion->first + first, count);
+}
+
+static int take_assertion(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                          const redisReply *reply, size_t first, size_t count)
+{
+    (void)job;
+    (void)first;
+    (void)count;
+    const redisReply *renumbered = jsi_redis_at(reply, 2);
+    for (size_t i = 0; i < jsi_redis_count(renumbered); i++) {
+        const redisReply *at = jsi_redis_at(renumbered, i);
+        jsi_redis_know_renumbered(lane->store, jsi_redis_text(at, 0), jsi_redis_unsigned(at, 1));
+    }
+    return 0;
+}
+
+/* Tells the store what this node knows. Every lane does so before anything else: so what one lane
+ * asks never meets a store that another lane has not told yet. */
+static enum verdict assert_known(struct jsi_redis_lane *lane, int *out_result)
+{
+    struct assertion assertion = {.first = 0};
+    size_t runs = 0;
+    jsi_redis_known_slots(lane->store, &assertion.jobs, &runs);
+    size_t total = assertion.jobs + runs;
+    enum verdict verdict = DONE;
+    jobsched_call call = {.lane = lane->kind};
+    do {
+        size_t left = total - assertion.first;
+        size_t count = left < JOBSCHED_BATCH_MAX ? left : JOBSCHED_BATCH_MAX;
+        assertion.last = count == left;
+        /* writes is 0: whatever happens to it, nothing of the caller's was done. */
+        const struct jsi_redis_job job = {.script = JSI_SCRIPT_assert,
+                                          .count = count,
+                                          .add = add_assertion,
+                                          .take = take_assertion,
+                                          .data = &assertion};
+        size_t done = 0;
+        int answered = 0;
+        verdict = round_trip(lane, &call, &job, &done, &answered, out_result);
+        assertion.first += count;
+    } while (verdict == DONE && assertion.first < total);
+    if (verdict == DONE) {
+        memcpy(lane->asserted, lane->stamp, sizeof lane->asserted);
+    }
+    return verdict;
+}
+
 /* What promises that nothing was changed must not be said once a part has been done. */
 static int as_batch(int result, int answered)
 {
@@ -158,6 +222,9 @@ int jsi_redis_run(struct jsi_redis_lane *lane, jobsched_call *call, const struct
         int result = jsi_redis_session(lane, again);
         enum verdict verdict = FAILED;
         if (result == 0) {
+            verdict = strcmp(lane->asserted, lane->stamp) == 0 ? DONE : assert_known(lane, &result);
+        }
+        if (result == 0 && verdict == DONE) {
             verdict = round_trip(lane, call, job, &done, &answered, &result);
         }
         if (verdict == DONE) {

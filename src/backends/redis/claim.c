@@ -36,7 +36,8 @@ static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, si
         const jobsched_claim *item = &claims->items[i];
         jsi_redis_add(lane, item->job);
         jsi_redis_add(lane, item->request);
-        jsi_redis_add_unsigned(lane, item->generation);
+        jsi_redis_add_unsigned(
+            lane, jsi_redis_known_generation(lane->store, item->job, item->generation));
         jsi_redis_add_exact(lane, item->scheduled_ms);
         jsi_redis_add_exact(lane, item->after_ms);
         jsi_redis_add_exact(lane, item->lease_ms < 1 ? 1 : item->lease_ms);
@@ -52,8 +53,10 @@ static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, si
     }
 }
 
-static void take_one(struct jsi_redis_store *store, jobsched_claim *item, const redisReply *answer)
+static void take_one(struct jsi_redis_store *store, jobsched_claim *item, const redisReply *reply,
+                     const redisReply *answer)
 {
+    int64_t now_ms = jsi_redis_int(reply, 0);
     int64_t last_end_ms = jsi_redis_int(answer, LAST_END);
     item->answer = (int32_t)jsi_redis_int(answer, ANSWER);
     item->mark_ms = jsi_redis_int(answer, MARK);
@@ -69,11 +72,8 @@ static void take_one(struct jsi_redis_store *store, jobsched_claim *item, const 
         jsi_redis_watch(store, jsi_redis_text(answer, HOLDER_NODE),
                         jsi_redis_text(answer, HOLDER_BEAT), jsi_redis_int(answer, HOLDER_AGE));
     }
-    if (item->answer == JOBSCHED_ANSWER_GRANTED) {
-        (void)pthread_mutex_lock(&store->lock);
-        store->mark_ms = item->mark_ms > store->mark_ms ? item->mark_ms : store->mark_ms;
-        (void)pthread_mutex_unlock(&store->lock);
-    }
+    jsi_redis_know_claimed(store, item, jsi_redis_int(reply, 1), now_ms);
+    jsi_redis_look_at_mark(store, item->job, item->mark_ms, now_ms);
 }
 
 static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
@@ -85,7 +85,7 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
         return jsi_redis_fail_form(lane, "claims without an answer each");
     }
     for (size_t i = 0; i < count; i++) {
-        take_one(lane->store, &claims->items[first + i], jsi_redis_at(answers, i));
+        take_one(lane->store, &claims->items[first + i], reply, jsi_redis_at(answers, i));
     }
     return 0;
 }

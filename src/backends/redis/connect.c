@@ -1,5 +1,4 @@
-/* connect.c: makes a socket, within the time of the call. Looking up a host's name is the one step
- * that cannot be bounded: it takes as long as the resolver takes. Locks: the caller owns the lane. */
+/* connect.c: makes a socket, within the time of the call. Locks: the caller owns the lane. */
 #include "store.h"
 
 #include <errno.h>
@@ -90,14 +89,23 @@ static int connect_unix(struct jsi_redis_lane *lane)
 int jsi_redis_connect(struct jsi_redis_lane *lane)
 {
     const struct jsi_redis_store *store = lane->store;
-    if (store->host == NULL) {
+    if (store->socket != NULL) {
         return connect_unix(lane);
     }
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+    if (store->primary == NULL) {
+        return jsi_redis_connect_to(lane, store->hosts[0].host, store->hosts[0].port);
+    }
+    char host[JSI_REDIS_HOST_BYTES], port[JSI_REDIS_PORT_BYTES];
+    int result = jsi_redis_ask_sentinels(lane, host, port);
+    return result == 0 ? jsi_redis_connect_to(lane, host, port) : result;
+}
+
+int jsi_redis_connect_to(struct jsi_redis_lane *lane, const char *host, const char *port)
+{
     struct addrinfo *found = NULL;
-    int code = getaddrinfo(store->host, store->port, &hints, &found);
-    if (code != 0) {
-        return jsi_redis_fail_connect(lane, code == EAI_SYSTEM ? errno : 0, gai_strerror(code));
+    int result = jsi_redis_resolve(lane, host, port, &found);
+    if (result != 0) {
+        return result;
     }
     int error = ETIMEDOUT;
     for (const struct addrinfo *at = found; at != NULL; at = at->ai_next) {

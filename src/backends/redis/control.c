@@ -3,7 +3,7 @@
  * Locks: the caller owns the lane. */
 #include "store.h"
 
-enum { REFUSAL = 2, CHANGED, TOKEN, RUNNING, SINCE, RUN_TOKEN, NODE };
+enum { REFUSAL = 2, CHANGED, TOKEN, RUNNING, SINCE, RUN_TOKEN, NODE, DENIED };
 enum { NOT_KNOWN = 1, REMOVED = 2, PAUSED = 3, TOO_MANY = 4 };
 
 struct command {
@@ -25,7 +25,6 @@ static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, si
 static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
                 const redisReply *reply, size_t first, size_t count)
 {
-    (void)lane;
     (void)first;
     (void)count;
     struct command *command = job->data;
@@ -52,6 +51,10 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
         achieved->since_at_ms = jsi_redis_int(reply, SINCE);
         achieved->run_token = jsi_redis_unsigned(reply, RUN_TOKEN);
         jsi_redis_copy(reply, NODE, achieved->node, sizeof achieved->node);
+    }
+    jsi_redis_know_commanded(lane->store, command->command, jsi_redis_int(reply, 1));
+    if (jsi_redis_int(reply, DENIED) != 0) {
+        jsi_redis_push_denied(lane->store, "publish");
     }
     return 0;
 }

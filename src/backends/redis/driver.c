@@ -13,15 +13,30 @@ static void release(struct jsi_redis_store *store)
         jsi_redis_disconnect(&store->lanes[i]);
         jsi_redis_text_free(&store->lanes[i].body);
         jsi_redis_text_free(&store->lanes[i].out);
+        jsi_redis_lookup_free(&store->lanes[i]);
     }
+    jsi_redis_push_close(store);
+    jsi_redis_text_free(&store->push.body);
+    jsi_redis_text_free(&store->push.out);
+    jsi_redis_lookup_free(&store->push);
     (void)pthread_mutex_destroy(&store->lock); /* nobody holds it: calls have ended */
+    jsi_redis_known_free(store);
     jsi_redis_free(&allocator, store->watches);
     jsi_redis_free(&allocator, store->meta_key);
     if (store->url != NULL) {
-        explicit_bzero(store->url, strlen(store->config.url) - strlen("redis://"));
+        explicit_bzero(store->url, store->url_bytes);
     }
     jsi_redis_free(&allocator, store->url);
     jsi_redis_free(&allocator, store);
+}
+
+static void init_lane(struct jsi_redis_store *store, struct jsi_redis_lane *lane, int kind)
+{
+    lane->store = store;
+    lane->kind = kind;
+    lane->fd = -1;
+    lane->body.allocator = &store->config.allocator;
+    lane->out.allocator = &store->config.allocator;
 }
 
 static struct jsi_redis_store *make(const jobsched_backend_config *config)
@@ -37,23 +52,27 @@ static struct jsi_redis_store *make(const jobsched_backend_config *config)
     memcpy(store->sweep_after, "0", 2);
     (void)pthread_mutex_init(&store->lock, NULL); /* cannot fail with default attributes */
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
-        struct jsi_redis_lane *lane = &store->lanes[i];
-        lane->store = store;
-        lane->kind = i;
-        lane->fd = -1;
-        lane->body.allocator = &store->config.allocator;
-        lane->out.allocator = &store->config.allocator;
+        init_lane(store, &store->lanes[i], i);
     }
+    init_lane(store, &store->push, JOBSCHED_LANE_KEEP);
+    store->push_at_ms = INT64_MIN;
+    store->push_delay_ms = 250;
     return store;
 }
 
-/* The first connection also loads the scripts. That of operators is made when it is needed. */
+static struct jsi_redis_lane *first_lane(struct jsi_redis_store *store)
+{
+    return &store->lanes[store->config.control_only ? JOBSCHED_LANE_ADMIN : JOBSCHED_LANE_CLAIM];
+}
+
+/* The first connection also loads the scripts. That of operators is made when it is needed, unless
+ * it is the only one. */
 static int connect_lanes(struct jsi_redis_store *store)
 {
-    struct jsi_redis_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
+    struct jsi_redis_lane *lane = first_lane(store);
     jsi_redis_budget(lane, store->config.request_timeout_ms);
     int result = jsi_redis_session(lane, 0);
-    if (result == 0) {
+    if (result == 0 && !store->config.control_only) {
         struct jsi_redis_lane *keep = &store->lanes[JOBSCHED_LANE_KEEP];
         jsi_redis_budget(keep, jsi_redis_budget_left(lane));
         result = jsi_redis_session(keep, 0);
@@ -61,17 +80,18 @@ static int connect_lanes(struct jsi_redis_store *store)
     return result;
 }
 
-static void add_nothing(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
-                        size_t count)
+static void add_leave(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
+                      size_t count)
 {
-    (void)lane;
     (void)job;
     (void)first;
     (void)count;
+    jsi_redis_add_unsigned(lane, lane->store->told_batch);
+    jsi_redis_add_unsigned(lane, lane->store->told_count);
 }
 
-static int take_nothing(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
-                        const redisReply *reply, size_t first, size_t count)
+static int take_leave(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
+                      const redisReply *reply, size_t first, size_t count)
 {
     (void)lane;
     (void)job;
@@ -87,8 +107,11 @@ static void leave(struct jsi_redis_store *store)
     jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM,
                           .timeout_ms = store->config.request_timeout_ms};
     const struct jsi_redis_job job = {
-        .script = JSI_SCRIPT_leave, .writes = 1, .add = add_nothing, .take = take_nothing};
-    (void)jsi_redis_run(&store->lanes[JOBSCHED_LANE_CLAIM], &call, &job);
+        .script = JSI_SCRIPT_leave, .writes = 1, .add = add_leave, .take = take_leave};
+    /* Only to be forgotten, a handle that has entered no node makes no connection. */
+    if (!store->config.control_only || store->lanes[JOBSCHED_LANE_ADMIN].fd >= 0) {
+        (void)jsi_redis_run(first_lane(store), &call, &job);
+    }
 }
 
 /* Nothing is left behind of a node that could not be opened; and the reason is still told. */
@@ -107,11 +130,12 @@ static int redis_open(const jobsched_backend_config *config, void **out_backend)
     }
     int result = jsi_redis_url(store);
     if (result == 0) {
-        result = jsi_redis_meta_key(store);
+        store->meta_key = jsi_redis_key(store, "meta");
+        result = store->meta_key == NULL ? JOBSCHED_ENOMEM : 0;
     }
     if (result == 0) {
         result = connect_lanes(store);
-        if (result != 0 && store->lanes[JOBSCHED_LANE_CLAIM].nonce != 0) {
+        if (result != 0 && first_lane(store)->nonce != 0) {
             forget_entry(store);
         }
     }
@@ -146,6 +170,12 @@ static const jobsched_backend driver = {
     .reap = jsi_redis_reap,
     .control = jsi_redis_control,
     .runs = jsi_redis_runs,
+    .find = jsi_redis_find,
+    .jobs = jsi_redis_jobs,
+    .nodes = jsi_redis_nodes,
+    .withdraw = jsi_redis_withdraw,
+    .check = jsi_redis_check,
+    .watch = jsi_redis_watch_fd,
 };
 
 const jobsched_backend *jobsched_backend_redis(void)

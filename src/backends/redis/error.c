@@ -20,10 +20,13 @@ static void one_line(char *out, size_t bytes, const char *text)
 void jsi_redis_place(const struct jsi_redis_store *store, char *out, size_t bytes)
 {
     char text[DETAIL_BYTES];
-    if (store->host == NULL) {
+    if (store->socket != NULL) {
         (void)snprintf(text, sizeof text, "%s", store->socket);
+    } else if (store->primary != NULL) {
+        (void)snprintf(text, sizeof text, "%s, of sentinel %s:%s", store->primary,
+                       store->hosts[0].host, store->hosts[0].port);
     } else {
-        (void)snprintf(text, sizeof text, "%s:%s", store->host, store->port);
+        (void)snprintf(text, sizeof text, "%s:%s", store->hosts[0].host, store->hosts[0].port);
     }
     one_line(out, bytes, text);
 }
@@ -84,6 +87,10 @@ int jsi_redis_fail_reply(struct jsi_redis_lane *lane, const char *text)
     one_line(detail, sizeof detail, text);
     size_t class = 0;
     if (find_class(text, &class) != NULL) {
+        if (strcmp(classes[class].word, "READONLY ") == 0) {
+            /* It has been demoted: its name, or the sentinels, may lead elsewhere by now. */
+            jsi_redis_disconnect(lane);
+        }
         return jobsched_fail(classes[class].code, 0, "the server '%s' answers: %s%s", server,
                              detail, classes[class].advice);
     }

@@ -27,6 +27,7 @@ static int take_finish(struct jsi_redis_lane *lane, const struct jsi_redis_job *
     }
     for (size_t i = 0; i < count; i++) {
         items[first + i].answer = (int32_t)jsi_redis_int(answers, i);
+        jsi_redis_know_ended(lane->store, items[first + i].job, items[first + i].token);
     }
     return 0;
 }
@@ -92,9 +93,17 @@ static int take_renew(struct jsi_redis_lane *lane, const struct jsi_redis_job *j
         return jsi_redis_fail_form(lane, "renewals without an answer each");
     }
     for (size_t i = 0; i < count; i++) {
-        leases->items[first + i].answer = (int32_t)jsi_redis_int(answers, i);
+        jobsched_lease *item = &leases->items[first + i];
+        item->answer = (int32_t)jsi_redis_int(answers, i);
+        if (item->answer == JOBSCHED_LEASE_GONE) {
+            jsi_redis_know_ended(lane->store, item->job, item->token);
+        }
     }
     if (first == 0) {
+        /* The store has forgotten what this node registers: it is told with the next request. */
+        if ((uint64_t)jsi_redis_int(reply, 4) < jsi_redis_known_jobs(lane->store)) {
+            lane->asserted[0] = '\0';
+        }
         /* Looked at as often as possible: a heartbeat counts as standing from the first look. */
         jsi_redis_take_sights(lane->store, jsi_redis_at(reply, 3));
     }
@@ -112,5 +121,11 @@ int jsi_redis_renew(void *backend, jobsched_call *call, int64_t clock_offset_ms,
                                       .add = add_renew,
                                       .take = take_renew,
                                       .data = &leases};
-    return jsi_redis_run(&store->lanes[JOBSCHED_LANE_KEEP], call, &job);
+    struct jsi_redis_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
+    jsi_redis_push_drain(store);
+    int result = jsi_redis_run(lane, call, &job);
+    if (result == 0) {
+        jsi_redis_push_tend(store, jsi_redis_budget_left(lane));
+    }
+    return result;
 }

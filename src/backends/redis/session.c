@@ -1,6 +1,6 @@
 /* session.c: what a new connection is told and asked before it is used: who we are, which
- * database, whether the server is one that we can use, and, by enter.lua, that requests of older
- * connections of this lane are to be refused from now on.
+ * database, whether the server is one that we can use (server.c), and, by enter.lua, that requests of
+ * older connections of this lane are to be refused from now on.
  * Locks: the caller owns the lane; takes store->lock for moments. */
 #include "store.h"
 
@@ -8,26 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION_MIN 5 /* the first whose scripts may read the clock and then write */
-
 enum { LOST_ALL = 1, LOST_LATEST = 2, LOST_PERHAPS = 3 };
 
-/* The value of a line "name:value" of INFO. */
-static void read_info(const char *info, const char *name, char *out, size_t bytes)
-{
-    size_t length = strlen(name);
-    out[0] = '\0';
-    for (const char *line = info; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, name, length) == 0 && line[length] == ':') {
-            const char *value = line + length + 1;
-            (void)snprintf(out, bytes, "%.*s", (int)strcspn(value, "\r\n"), value);
-            return;
-        }
-    }
-}
+/* A mark that is further ahead of the server's clock than this is told. Clocks of servers that take
+ * each other's place differ by less. */
+#define FUTURE_MS 10000
 
-static int expect_no_error(struct jsi_redis_lane *lane)
+int jsi_redis_expect(struct jsi_redis_lane *lane)
 {
     if (lane->reply->type != REDIS_REPLY_ERROR) {
         return 0;
@@ -37,7 +24,7 @@ static int expect_no_error(struct jsi_redis_lane *lane)
     return result;
 }
 
-static int sign_in(struct jsi_redis_lane *lane)
+int jsi_redis_sign_in(struct jsi_redis_lane *lane)
 {
     const struct jsi_redis_store *store = lane->store;
     int result = 0;
@@ -50,106 +37,15 @@ static int sign_in(struct jsi_redis_lane *lane)
             explicit_bzero(lane->out.bytes, lane->out.capacity);
             explicit_bzero(lane->body.bytes, lane->body.capacity);
         }
-        result = result == 0 ? expect_no_error(lane) : result;
+        result = result == 0 ? jsi_redis_expect(lane) : result;
     }
     if (result == 0 && store->database != 0) {
         char number[24];
         (void)snprintf(number, sizeof number, "%lld", (long long)store->database);
         result = jsi_redis_ask(lane, "SELECT", number, NULL);
-        result = result == 0 ? expect_no_error(lane) : result;
+        result = result == 0 ? jsi_redis_expect(lane) : result;
     }
     return result;
-}
-
-static int refuse(struct jsi_redis_lane *lane, const char *why)
-{
-    char server[300];
-    jsi_redis_place(lane->store, server, sizeof server);
-    jsi_redis_disconnect(lane);
-    return jobsched_fail(JOBSCHED_EREFUSED, 0, "the server '%s' cannot be used: %s", server, why);
-}
-
-static void warn(struct jsi_redis_lane *lane, const char *info)
-{
-    char server[300], policy[64], aof[8], saved[24];
-    jsi_redis_place(lane->store, server, sizeof server);
-    read_info(info, "maxmemory_policy", policy, sizeof policy);
-    if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0) {
-        jsi_redis_notice(lane->store,
-                         "the server '%s' may drop keys when its memory is full "
-                         "('maxmemory-policy' is '%s'): jobs could run twice; use 'noeviction'",
-                         server, policy);
-    }
-    read_info(info, "aof_enabled", aof, sizeof aof);
-    if (strcmp(aof, "0") != 0 || jsi_redis_ask(lane, "CONFIG", "GET", "save", NULL) != 0) {
-        return;
-    }
-    jsi_redis_copy(lane->reply, 1, saved, sizeof saved);
-    if (jsi_redis_count(lane->reply) == 2 && saved[0] == '\0') {
-        jsi_redis_notice(lane->store,
-                         "the server '%s' keeps nothing on disk ('appendonly' is off and 'save' is "
-                         "empty): a restart forgets which occurrences were granted",
-                         server);
-    }
-}
-
-/* Whether another identity of the server means a restart that has forgotten nothing that was
- * answered: every write is on disk before its answer, and it is not a replica that was promoted. */
-static int is_durable(struct jsi_redis_lane *lane, const char *aof, const char *former)
-{
-    return strcmp(aof, "1") == 0 && former[0] != '\0' && strspn(former, "0") == strlen(former) &&
-           jsi_redis_ask(lane, "CONFIG", "GET", "appendfsync", NULL) == 0 &&
-           strcmp(jsi_redis_text(lane->reply, 1), "always") == 0;
-}
-
-/* Asks the server what it is. out_run has its identity. */
-static int inspect(struct jsi_redis_lane *lane, int first, char *out_run, size_t run_bytes,
-                   int *out_durable)
-{
-    int result = jsi_redis_ask(lane, "INFO", NULL);
-    result = result == 0 ? expect_no_error(lane) : result;
-    if (result != 0) {
-        return result;
-    }
-    if (lane->reply->type != REDIS_REPLY_STRING) {
-        return jsi_redis_fail_form(lane, "INFO is not text");
-    }
-    const char *info = lane->reply->str;
-    char version[32], role[16], cluster[8], loading[8], aof[8], former[64];
-    read_info(info, "redis_version", version, sizeof version);
-    read_info(info, "role", role, sizeof role);
-    read_info(info, "cluster_enabled", cluster, sizeof cluster);
-    read_info(info, "loading", loading, sizeof loading);
-    read_info(info, "aof_enabled", aof, sizeof aof);
-    read_info(info, "run_id", out_run, run_bytes);
-    read_info(info, "master_replid2", former, sizeof former);
-    if (strtol(version, NULL, 10) < VERSION_MIN) {
-        char why[100];
-        (void)snprintf(why, sizeof why, "its version '%s' is older than 5.0", version);
-        return refuse(lane, why);
-    }
-    if (strcmp(role, "slave") == 0 || strcmp(role, "replica") == 0) {
-        return refuse(lane, "it is a replica, name the primary");
-    }
-    if (strcmp(cluster, "1") == 0) {
-        return refuse(lane, "it is part of a Redis Cluster, which is not supported");
-    }
-    if (strcmp(loading, "1") == 0) {
-        return jsi_redis_fail_connect(lane, 0, "it is still loading its data");
-    }
-    if (first) {
-        char *kept = jsi_redis_allocate(&lane->store->config.allocator, lane->reply->len + 1);
-        if (kept == NULL) {
-            jsi_redis_disconnect(lane);
-            return JOBSCHED_ENOMEM;
-        }
-        memcpy(kept, info, lane->reply->len + 1);
-        warn(lane, kept);
-        jsi_redis_free(&lane->store->config.allocator, kept);
-    }
-    *out_durable = lane->fd >= 0 && is_durable(lane, aof, former);
-    /* Their replies may be errors, where we are not allowed to ask; a lost connection is one. */
-    return lane->fd >= 0 ? 0 : jsi_redis_fail_connect(lane, 0, "lost while asking what it is");
 }
 
 int jsi_redis_load(struct jsi_redis_lane *lane)
@@ -172,7 +68,7 @@ int jsi_redis_load(struct jsi_redis_lane *lane)
             break;
         }
         result = jsi_redis_ask(lane, "SCRIPT", "LOAD", text.bytes, NULL);
-        result = result == 0 ? expect_no_error(lane) : result;
+        result = result == 0 ? jsi_redis_expect(lane) : result;
         if (result != 0) {
             break;
         }
@@ -209,6 +105,36 @@ static void tell_loss(struct jsi_redis_store *store, int64_t lost, int64_t epoch
                      server, what[lost]);
 }
 
+void jsi_redis_look_at_mark(struct jsi_redis_store *store, const char *job, int64_t mark_ms,
+                            int64_t now_ms)
+{
+    if (mark_ms <= now_ms + FUTURE_MS || mark_ms == JOBSCHED_NONE) {
+        return;
+    }
+    /* Many jobs have such a mark at once: one of them is told, and again when it gets worse. */
+    (void)pthread_mutex_lock(&store->lock);
+    int known = store->told_future_ms != 0 && mark_ms <= store->told_future_ms + FUTURE_MS;
+    store->told_future_ms = known ? store->told_future_ms : mark_ms;
+    (void)pthread_mutex_unlock(&store->lock);
+    if (known) {
+        return;
+    }
+    char server[300];
+    jsi_redis_place(store, server, sizeof server);
+    if (job == NULL) {
+        jsi_redis_notice(
+            store,
+            "what the server '%s' has forgotten reaches %lld s ahead of its clock: "
+            "until then only jobs that ask for reruns are granted; is its clock right?",
+            server, (long long)((mark_ms - now_ms) / 1000));
+    } else {
+        jsi_redis_notice(store,
+                         "job '%s' is accounted for up to %lld s ahead of the clock of the server "
+                         "'%s': nothing of it is due until then; is that clock right?",
+                         job, (long long)((mark_ms - now_ms) / 1000), server);
+    }
+}
+
 static int take_entry(struct jsi_redis_lane *lane, uint64_t nonce)
 {
     struct jsi_redis_store *store = lane->store;
@@ -234,11 +160,14 @@ static int take_entry(struct jsi_redis_lane *lane, uint64_t nonce)
     (void)snprintf(lane->stamp, sizeof lane->stamp, "%s:%lld", jsi_redis_text(reply, 2),
                    (long long)epoch);
     lane->nonce = nonce;
-    tell_loss(store, jsi_redis_int(reply, 4), epoch);
+    int64_t now_ms = jsi_redis_int(reply, 0), floor_ms = jsi_redis_int(reply, 5);
+    int64_t lost = jsi_redis_int(reply, 4);
+    tell_loss(store, lost, epoch);
+    jsi_redis_look_at_mark(store, NULL, floor_ms, now_ms);
     return 0;
 }
 
-static int enter(struct jsi_redis_lane *lane, const char *run, int durable)
+static int enter(struct jsi_redis_lane *lane, const struct jsi_redis_server *server)
 {
     struct jsi_redis_store *store = lane->store;
     const jobsched_backend_config *config = &store->config;
@@ -246,6 +175,8 @@ static int enter(struct jsi_redis_lane *lane, const char *run, int durable)
     (void)pthread_mutex_lock(&store->lock);
     uint64_t nonce = ++store->nonce;
     int64_t epoch = store->epoch, id = store->id, mark_ms = store->mark_ms;
+    int64_t lease_ms =
+        store->lease_max_ms > config->lease_ms ? store->lease_max_ms : config->lease_ms;
     memcpy(born, store->born, sizeof born);
     (void)pthread_mutex_unlock(&store->lock);
     (void)snprintf(fresh, sizeof fresh, "%.32s-%llu", config->node_id, (unsigned long long)nonce);
@@ -262,12 +193,14 @@ static int enter(struct jsi_redis_lane *lane, const char *run, int durable)
     jsi_redis_add_int(lane, epoch);
     jsi_redis_add_int(lane, id);
     jsi_redis_add(lane, fresh);
-    jsi_redis_add_exact(lane, config->lease_ms);
+    jsi_redis_add_exact(lane, lease_ms);
     jsi_redis_add(lane, config->node_name);
     jsi_redis_add(lane, config->app_version);
-    jsi_redis_add(lane, run);
+    jsi_redis_add(lane, server->run);
     jsi_redis_add_exact(lane, mark_ms);
-    jsi_redis_add(lane, durable ? "1" : "0");
+    jsi_redis_add_int(lane, server->durable != 0);
+    jsi_redis_add_int(lane, config->control_only != 0);
+    jsi_redis_add_exact(lane, strtoll(server->uptime, NULL, 10) * 1000);
     jsi_redis_end(lane);
     int result = jsi_redis_send(lane);
     result = result == 0 ? jsi_redis_receive(lane) : result;
@@ -275,22 +208,22 @@ static int enter(struct jsi_redis_lane *lane, const char *run, int durable)
         strncmp(lane->reply->str, "NOSCRIPT", 8) == 0) {
         return 1;
     }
-    result = result == 0 ? expect_no_error(lane) : result;
+    result = result == 0 ? jsi_redis_expect(lane) : result;
     return result == 0 ? take_entry(lane, nonce) : result;
 }
 
-static int enter_loaded(struct jsi_redis_lane *lane, const char *run, int durable)
+static int enter_loaded(struct jsi_redis_lane *lane, const struct jsi_redis_server *server)
 {
     struct jsi_redis_store *store = lane->store;
     int result = 1;
     if (store->loaded) {
-        result = enter(lane, run, durable);
+        result = enter(lane, server);
     }
     if (result == 1) {
         result = jsi_redis_load(lane);
         if (result == 0) {
             store->loaded = 1; /* before other threads come: see driver.c */
-            result = enter(lane, run, durable);
+            result = enter(lane, server);
         }
     }
     return result == 1 ? jsi_redis_fail_form(lane, "it forgets scripts at once") : result;
@@ -313,18 +246,21 @@ int jsi_redis_session(struct jsi_redis_lane *lane, int again)
         jsi_redis_disconnect(lane);
         return jobsched_fail(JOBSCHED_ENOMEM, 0, "hiredis has no memory");
     }
-    char run[64] = "";
-    int durable = 0;
+    struct jsi_redis_server server = {.durable = 0};
     int first = !store->loaded;
-    result = sign_in(lane);
+    result = jsi_redis_sign_in(lane);
     if (result == 0) {
-        result = inspect(lane, first, run, sizeof run, &durable);
+        result = jsi_redis_inspect(lane, first, &server);
     }
     if (result == 0) {
-        result = enter_loaded(lane, run, durable);
+        result = enter_loaded(lane, &server);
     }
     if (result != 0) {
         jsi_redis_disconnect(lane);
+    } else if (lane->kind == JOBSCHED_LANE_KEEP) {
+        /* It may be another server now, and changes are told there. */
+        jsi_redis_push_close(store);
+        store->push_at_ms = INT64_MIN;
     }
     return result;
 }

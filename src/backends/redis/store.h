@@ -2,9 +2,10 @@
  *
  * Layers, lowest first: error.c, memory.c, url.c, watch.c; connect.c (a socket), lane.c (bytes out
  * and replies in, within the time of the call), request.c and reply.c (what goes out and comes
- * back); session.c (what a new connection is told and asked); call.c (scripts, and what is done
- * when they refuse); the operations (announce.c, claim.c, finish.c, reap.c, control.c, runs.c);
- * driver.c. What the server does is in lua/.
+ * back); server.c and session.c (what a new connection is told and asked); known.c (what is said again to a store
+ * that forgot); call.c (scripts, and what is done when they refuse); push.c (the subscription); the
+ * operations (announce.c, claim.c, finish.c, reap.c, control.c, runs.c, list.c, check.c); driver.c.
+ * What the server does is in lua/.
  *
  * Of hiredis only the parser of replies is used, which is the same in 0.14 and in 1.x. Its
  * connections know no deadline for a whole call, raise SIGPIPE and can be hung by signals; so the
@@ -24,8 +25,7 @@
 #include <stddef.h>
 
 /* Jobs in one script: the server serves nobody else meanwhile (3 to 6 ms, measured). */
-#define JSI_REDIS_CHUNK      125
-#define JSI_REDIS_CHUNKS_MAX (JOBSCHED_BATCH_MAX / JSI_REDIS_CHUNK + 1)
+#define JSI_REDIS_CHUNK 125
 
 /* Numbers in scripts are doubles. */
 #define JSI_REDIS_EXACT_MAX INT64_C(9007199254740992)
@@ -33,6 +33,10 @@
 #define JSI_REDIS_ID_BYTES   33
 #define JSI_REDIS_BORN_BYTES 64
 #define JSI_REDIS_SHA_BYTES  41
+
+#define JSI_REDIS_HOSTS_MAX  16 /* sentinels; three to seven are usual */
+#define JSI_REDIS_HOST_BYTES 256
+#define JSI_REDIS_PORT_BYTES 8
 
 /* The scripts have these as literals. */
 _Static_assert(JOBSCHED_OUTCOME_WAITING == 0 && JOBSCHED_OUTCOME_RUNNING == 1 &&
@@ -62,13 +66,18 @@ _Static_assert(JOBSCHED_ANSWER_GRANTED == 1 && JOBSCHED_ANSWER_HELD == 2 &&
 enum jsi_redis_script {
     JSI_SCRIPT_common,
     JSI_SCRIPT_enter,
+    JSI_SCRIPT_assert,
     JSI_SCRIPT_announce,
+    JSI_SCRIPT_withdraw,
     JSI_SCRIPT_claim,
     JSI_SCRIPT_finish,
     JSI_SCRIPT_renew,
     JSI_SCRIPT_reap,
     JSI_SCRIPT_control,
     JSI_SCRIPT_runs,
+    JSI_SCRIPT_find,
+    JSI_SCRIPT_jobs,
+    JSI_SCRIPT_nodes,
     JSI_SCRIPT_leave,
     JSI_SCRIPT_COUNT
 };
@@ -86,23 +95,30 @@ struct jsi_redis_text {
     int failed; /* memory ran out; what was appended since is missing */
 };
 
+struct jsi_redis_host {
+    const char *host, *port;
+};
+
 /* One connection. */
 struct jsi_redis_lane {
     struct jsi_redis_store *store;
     int kind; /* enum jobsched_lane */
     int fd;   /* -1: to be made by the next call */
     redisReader *reader;
-    uint64_t nonce;                        /* of this connection, as the node's record has it */
-    char stamp[JSI_REDIS_BORN_BYTES + 24]; /* born and epoch of the store that it has entered */
-    int64_t budget_ms;                     /* of the call under way */
-    int64_t started_ms;                    /* of the call, monotonic */
-    int64_t waited_ms;                     /* of the budget, as counted by poll() */
-    int64_t sent_ms;                       /* monotonic, when the request under way went out */
+    uint64_t nonce;                           /* of this connection, as the node's record has it */
+    char stamp[JSI_REDIS_BORN_BYTES + 24];    /* born and epoch of the store that it has entered */
+    char asserted[JSI_REDIS_BORN_BYTES + 24]; /* the same, of the one that was told what we know */
+    int64_t budget_ms;                        /* of the call under way */
+    int64_t started_ms;                       /* of the call, monotonic */
+    int64_t waited_ms;                        /* of the budget, as counted by poll() */
+    int64_t sent_ms;                          /* monotonic, when the request under way went out */
     int writes;       /* an answer that does not come leaves the outcome unknown */
     int sent;         /* bytes of it have gone out */
     size_t arguments; /* of the command that is being made */
     struct jsi_redis_text body, out;
-    redisReply *reply; /* the last one */
+    redisReply *reply;               /* the last one */
+    struct jsi_redis_lookup *lookup; /* of a host's name, that has not ended yet */
+    size_t sentinel;                 /* the one that answered last */
 };
 
 /* Where a node's heartbeat was when it was last seen to move. */
@@ -113,11 +129,39 @@ struct jsi_redis_watch {
     unsigned round;   /* of the last listing that had it */
 };
 
+/* A job that this node has announced. */
+struct jsi_redis_known {
+    struct jsi_redis_known *next; /* in its bucket */
+    uint64_t hash;
+    size_t slot;
+    char *definition;
+    uint64_t version, generation;
+    uint64_t renumbered; /* of the same definition in the store as it is now; 0: the same */
+    int64_t mark_ms;
+    int64_t flags_id; /* the newest row when the flags were so */
+    int in_force, paused, removed;
+    char name[];
+};
+
+/* A run that this node has been granted and that has not ended. */
+struct jsi_redis_grant {
+    char *job; /* NULL: a free slot */
+    uint64_t token;
+    int64_t scheduled_ms, started_ms, lease_ms;
+    uint32_t attempt, limit;
+    int32_t kind, recover;
+    char request[JOBSCHED_REQUEST_BYTES + 1];
+};
+
 struct jsi_redis_store {
     jobsched_backend_config config; /* its strings are borrowed, as the contract says */
     char *url;                      /* decoded, in pieces that the pointers below point into */
     const char *user, *password;    /* NULL: none */
-    const char *host, *port;        /* host NULL: a unix socket */
+    size_t url_bytes;
+    struct jsi_redis_host hosts[JSI_REDIS_HOSTS_MAX];
+    size_t host_count;   /* 0: a unix socket. More than one: sentinels */
+    const char *primary; /* the name by which the sentinels know it; NULL: no sentinels */
+    const char *sentinel_user, *sentinel_password;
     const char *socket;
     int64_t database;
     char *meta_key; /* "{jobsched:NAMESPACE}:meta" */
@@ -127,13 +171,26 @@ struct jsi_redis_store {
     uint64_t claim_number;                   /* lane CLAIM only */
     char rerun_after[24], trigger_after[24]; /* lane KEEP only: where listings go on */
     char sweep_after[24];                    /* the same, of the sweep of aged rows */
+    /* Lane KEEP only: interrupted runs that we were told of. The next request says so. */
+    uint64_t batch, told_batch;
+    size_t told_count;
+    struct jsi_redis_lane push; /* the subscription; lane KEEP only */
+    int64_t push_at_ms;         /* monotonic; not made again before */
+    int64_t push_delay_ms;
 
     pthread_mutex_t lock;            /* guards all below */
     uint64_t nonce;                  /* the last one that was given out */
     char born[JSI_REDIS_BORN_BYTES]; /* the store that we know; "": none yet */
     int64_t epoch, id;               /* the latest that we know of it */
     int64_t mark_ms;                 /* the latest instant that was granted to us */
+    int64_t lease_max_ms;            /* the longest lease that was asked for */
     int64_t told_epoch;              /* of the last loss that was told */
+    int64_t told_future_ms;          /* of the last mark that was told to lie in the future */
+    int told_push;                   /* that changes are not pushed */
+    struct jsi_redis_known **known, **buckets;
+    size_t known_count, known_slots, known_capacity, known_free, bucket_count;
+    struct jsi_redis_grant *grants;
+    size_t grant_slots, grant_capacity;
     /* The last look at the server's clock, and since when it has run in step with ours. */
     int64_t look_sent_ms, look_got_ms, look_now_ms, steady_ms;
     struct jsi_redis_watch *watches;
@@ -177,8 +234,8 @@ void jsi_redis_text_free(struct jsi_redis_text *text);
 /* Takes the configured URL apart. */
 int jsi_redis_url(struct jsi_redis_store *store);
 
-/* Makes the key of the namespace. */
-int jsi_redis_meta_key(struct jsi_redis_store *store);
+/* "{jobsched:NAMESPACE}:" with a word behind it, from the allocator; NULL with ENOMEM recorded. */
+char *jsi_redis_key(const struct jsi_redis_store *store, const char *word);
 
 /* ---- watch.c; takes store->lock ---- */
 
@@ -197,10 +254,45 @@ void jsi_redis_watch_end(struct jsi_redis_store *store);
 /* Adds what is watched to a request: the count, then node, beat and how long it has stood. */
 void jsi_redis_watch_add(struct jsi_redis_lane *lane);
 
+/* ---- known.c; takes store->lock ---- */
+
+/* id: of the newest row when the answer was given. */
+void jsi_redis_know_announced(struct jsi_redis_store *store, const jobsched_announcement *item,
+                              int64_t id);
+void jsi_redis_know_claimed(struct jsi_redis_store *store, const jobsched_claim *item, int64_t id,
+                            int64_t now_ms);
+void jsi_redis_know_ended(struct jsi_redis_store *store, const char *job, uint64_t token);
+void jsi_redis_know_withdrawn(struct jsi_redis_store *store, const char *job);
+void jsi_redis_know_commanded(struct jsi_redis_store *store, const jobsched_command *command,
+                              int64_t id);
+
+/* The definition has another number since a loss of data; and which one to claim under. */
+void jsi_redis_know_renumbered(struct jsi_redis_store *store, const char *job, uint64_t generation);
+uint64_t jsi_redis_known_generation(struct jsi_redis_store *store, const char *job,
+                                    uint64_t generation);
+
+size_t jsi_redis_known_jobs(struct jsi_redis_store *store);
+
+/* What there is to say again, by place; some places may be free. Runs come behind jobs. */
+void jsi_redis_known_slots(struct jsi_redis_store *store, size_t *out_jobs, size_t *out_grants);
+void jsi_redis_known_add(struct jsi_redis_lane *lane, size_t jobs, size_t first, size_t count);
+void jsi_redis_known_free(struct jsi_redis_store *store);
+
 /* ---- connect.c ---- */
 
 /* Makes lane->fd within the lane's time. */
 int jsi_redis_connect(struct jsi_redis_lane *lane);
+int jsi_redis_connect_to(struct jsi_redis_lane *lane, const char *host, const char *port);
+
+/* resolve.c: the addresses of a host, within the lane's time; freeaddrinfo() is the caller's. */
+struct addrinfo;
+int jsi_redis_resolve(struct jsi_redis_lane *lane, const char *host, const char *port,
+                      struct addrinfo **out_found);
+void jsi_redis_lookup_free(struct jsi_redis_lane *lane);
+
+/* sentinel.c: asks the sentinels where the primary is, on the lane's connection, which is closed
+ * again. */
+int jsi_redis_ask_sentinels(struct jsi_redis_lane *lane, char *out_host, char *out_port);
 
 /* ---- lane.c ---- */
 
@@ -246,7 +338,27 @@ uint64_t jsi_redis_unsigned(const redisReply *reply, size_t index); /* also from
 const char *jsi_redis_text(const redisReply *reply, size_t index);
 void jsi_redis_copy(const redisReply *reply, size_t index, char *out, size_t bytes);
 
+/* ---- server.c ---- */
+
+/* The value of a line "name:value" of what INFO answers; "" where there is none. */
+void jsi_redis_info(const char *info, const char *name, char *out, size_t bytes);
+
+struct jsi_redis_server {
+    char run[64];    /* its identity, which every start changes */
+    char uptime[24]; /* seconds in which nothing of it can have got lost */
+    int durable;     /* a restart forgets nothing that was answered */
+};
+
+/* Asks a server what it is. first: people are told what they should mend. */
+int jsi_redis_inspect(struct jsi_redis_lane *lane, int first, struct jsi_redis_server *out);
+
 /* ---- session.c ---- */
+
+/* 0, or the failure that an error reply is; the connection is gone then. */
+int jsi_redis_expect(struct jsi_redis_lane *lane);
+
+/* Says who we are on a new connection. */
+int jsi_redis_sign_in(struct jsi_redis_lane *lane);
 
 /* Makes sure that the lane has a connection, to a server that we can use, which the node's record
  * knows. again: it must be entered anew even if it is there. */
@@ -274,6 +386,18 @@ struct jsi_redis_job {
 int jsi_redis_run(struct jsi_redis_lane *lane, jobsched_call *call,
                   const struct jsi_redis_job *job);
 
+/* ---- push.c: lane KEEP ---- */
+
+/* Takes away what was pushed. */
+void jsi_redis_push_drain(struct jsi_redis_store *store);
+
+/* Makes the subscription if there is none and it is time, within what is left of the call. */
+void jsi_redis_push_tend(struct jsi_redis_store *store, int64_t left_ms);
+void jsi_redis_push_close(struct jsi_redis_store *store);
+
+/* Tells once that the user may not publish or subscribe. */
+void jsi_redis_push_denied(struct jsi_redis_store *store, const char *what);
+
 /* ---- the operations ---- */
 
 int jsi_redis_announce(void *backend, jobsched_call *call, jobsched_announcement *items,
@@ -289,6 +413,21 @@ int jsi_redis_control(void *backend, jobsched_call *call, const jobsched_command
                       jobsched_control_result *out_result);
 int jsi_redis_runs(void *backend, jobsched_call *call, const char *job, uint64_t limit,
                    jobsched_run_visit_fn visit, void *visit_data);
+
+int jsi_redis_withdraw(void *backend, jobsched_call *call, const char *const *jobs, size_t count);
+int jsi_redis_find(void *backend, jobsched_call *call, const char *job, const char *request,
+                   jobsched_run_visit_fn visit, void *visit_data);
+int jsi_redis_jobs(void *backend, jobsched_call *call, const char *job, jobsched_job_visit_fn visit,
+                   void *visit_data);
+int jsi_redis_nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn visit,
+                    void *visit_data);
+int jsi_redis_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
+                    void *visit_data);
+int jsi_redis_watch_fd(void *backend);
+
+/* A mark that lies in the future stops its job until the clock has caught up: it is told. */
+void jsi_redis_look_at_mark(struct jsi_redis_store *store, const char *job, int64_t mark_ms,
+                            int64_t now_ms);
 
 /* Takes a listing of heartbeats out of a reply. */
 void jsi_redis_take_sights(struct jsi_redis_store *store, const redisReply *sights);

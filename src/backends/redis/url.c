@@ -2,9 +2,12 @@
  *
  *   redis://[[user][:password]@]host[:port][/database]
  *   redis://[[user][:password]@][/database]?socket=/path/to/the/socket
+ *   redis+sentinel://[[user][:password]@]host[:port][,host[:port]...]/primary[/database]
+ *   redis://[[user][:password]@]host[:port][,host[:port]...][/database]?sentinel=primary
  *
- * %XX stands for a byte; an IPv6 address goes in brackets. After '?' there may be socket=PATH and
- * db=NUMBER. rediss: is refused, because this build has no TLS: never silently plain. What stands
+ * %XX stands for a byte; an IPv6 address goes in brackets. After '?' there may be socket=PATH,
+ * db=NUMBER, and sentinel=PRIMARY with sentinel_user and sentinel_password, where those of the
+ * sentinels are others than those of the primary. rediss: is refused, because this build has no TLS: never silently plain. What stands
  * before '@' is not repeated in messages. No I/O. Locks: none. */
 #include "store.h"
 
@@ -66,9 +69,16 @@ static int read_user(struct jsi_redis_store *store, char *text)
     return result == 0 && colon != NULL ? decode(colon + 1, "the password") : result;
 }
 
+/* One host, with its port if there is one. */
 static int read_host(struct jsi_redis_store *store, char *text)
 {
     char *port = NULL;
+    if (store->host_count == JSI_REDIS_HOSTS_MAX) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "'%.100s' in the lock URL is one host more than %d", text,
+                             JSI_REDIS_HOSTS_MAX);
+    }
+    struct jsi_redis_host *host = &store->hosts[store->host_count];
     if (text[0] == '[') {
         char *end = strchr(text, ']');
         if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
@@ -85,16 +95,35 @@ static int read_host(struct jsi_redis_store *store, char *text)
             *port++ = '\0';
         }
     }
-    store->host = text[0] == '\0' ? NULL : text;
-    store->port = port == NULL ? "6379" : port;
+    host->host = text;
+    host->port = port; /* NULL: the usual one, which depends on what follows */
     char *end = NULL;
-    long number =
-        store->port[0] >= '0' && store->port[0] <= '9' ? strtol(store->port, &end, 10) : 0;
-    if (end == NULL || *end != '\0' || number < 1 || number > 65535) {
+    long number = port == NULL ? 1 : port[0] >= '0' && port[0] <= '9' ? strtol(port, &end, 10) : 0;
+    if ((port != NULL && (end == NULL || *end != '\0')) || number < 1 || number > 65535) {
         return jobsched_fail(JOBSCHED_EINVAL, 0, "port '%.20s' in the lock URL is not 1 to 65535",
-                             store->port);
+                             port);
     }
-    return store->host == NULL ? 0 : decode(text, NULL);
+    if (text[0] == '\0') {
+        return port == NULL ? 0
+                            : jobsched_fail(JOBSCHED_EINVAL, 0,
+                                            "the lock URL has no host before port '%.20s'", port);
+    }
+    store->host_count++;
+    return decode(text, NULL);
+}
+
+static int read_hosts(struct jsi_redis_store *store, char *text)
+{
+    int result = 0;
+    while (result == 0 && text != NULL) {
+        char *next = strchr(text, ',');
+        if (next != NULL) {
+            *next++ = '\0';
+        }
+        result = read_host(store, text);
+        text = next;
+    }
+    return result;
 }
 
 static int read_database(struct jsi_redis_store *store, const char *text)
@@ -123,11 +152,20 @@ static int read_options(struct jsi_redis_store *store, char *options)
             result = decode(options + 7, NULL);
         } else if (strncmp(options, "db=", 3) == 0) {
             result = read_database(store, options + 3);
+        } else if (strncmp(options, "sentinel=", 9) == 0) {
+            store->primary = options + 9;
+            result = decode(options + 9, NULL);
+        } else if (strncmp(options, "sentinel_user=", 14) == 0) {
+            store->sentinel_user = options + 14;
+            result = decode(options + 14, "the sentinels' user");
+        } else if (strncmp(options, "sentinel_password=", 18) == 0) {
+            store->sentinel_password = options + 18;
+            result = decode(options + 18, "the sentinels' password");
         } else {
             options[strcspn(options, "=")] = '\0';
             result = jobsched_fail(JOBSCHED_EINVAL, 0,
-                                   "option '%.60s' of the lock URL is unknown; known are 'socket' "
-                                   "and 'db'",
+                                   "option '%.60s' of the lock URL is unknown; known are 'socket', "
+                                   "'db', 'sentinel', 'sentinel_user' and 'sentinel_password'",
                                    options);
         }
         if (result != 0) {
@@ -140,16 +178,28 @@ static int read_options(struct jsi_redis_store *store, char *options)
 
 static int check_place(const struct jsi_redis_store *store)
 {
-    if (store->socket == NULL) {
-        return store->host != NULL ? 0
-                                   : jobsched_fail(JOBSCHED_EINVAL, 0,
-                                                   "the lock URL names neither a host nor "
-                                                   "'?socket=/path'");
+    if (store->socket == NULL && store->host_count == 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL names neither a host nor '?socket=/path'");
     }
-    if (store->host != NULL) {
+    if (store->socket != NULL && store->host_count > 0) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
                              "the lock URL names both host '%.100s' and socket '%.100s'",
-                             store->host, store->socket);
+                             store->hosts[0].host, store->socket);
+    }
+    if (store->primary != NULL && (store->socket != NULL || store->primary[0] == '\0')) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "a lock URL for sentinels needs their hosts and the name of the "
+                             "primary, as in 'redis+sentinel://host:26379/primary/0'");
+    }
+    if (store->primary == NULL && store->host_count > 1) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL names more hosts than '%.100s', which only sentinels "
+                             "('?sentinel=primary') may be",
+                             store->hosts[0].host);
+    }
+    if (store->socket == NULL) {
+        return 0;
     }
     return store->socket[0] == '/' ? 0
                                    : jobsched_fail(JOBSCHED_EINVAL, 0,
@@ -158,7 +208,8 @@ static int check_place(const struct jsi_redis_store *store)
                                                    store->socket);
 }
 
-static int read_rest(struct jsi_redis_store *store, char *text)
+/* sentinels: the name of the primary comes before the database. */
+static int read_rest(struct jsi_redis_store *store, char *text, int sentinels)
 {
     char *options = strchr(text, '?');
     if (options != NULL) {
@@ -167,6 +218,14 @@ static int read_rest(struct jsi_redis_store *store, char *text)
     char *database = strchr(text, '/');
     if (database != NULL) {
         *database++ = '\0';
+    }
+    if (sentinels) {
+        char *primary = database == NULL ? text + strlen(text) : database;
+        database = strchr(primary, '/');
+        if (database != NULL) {
+            *database++ = '\0';
+        }
+        store->primary = primary;
     }
     /* Then the cut went through a password, of which no message may show the rest. */
     if ((options != NULL && strchr(options, '@') != NULL) ||
@@ -184,7 +243,7 @@ static int read_rest(struct jsi_redis_store *store, char *text)
         host = text;
     }
     if (result == 0) {
-        result = read_host(store, host);
+        result = read_hosts(store, host);
     }
     if (result == 0 && database != NULL && *database != '\0') {
         result = read_database(store, database);
@@ -203,19 +262,29 @@ int jsi_redis_url(struct jsi_redis_store *store)
                              "'rediss:' needs TLS, which this build of the redis: backend does not "
                              "have; use 'redis:' through a TLS tunnel");
     }
-    if (strncmp(url, "redis://", 8) != 0) {
-        return jobsched_fail(JOBSCHED_EINVAL, 0, "the lock URL does not begin with 'redis://'");
+    static const char plain[] = "redis://", sentinel[] = "redis+sentinel://";
+    int sentinels = strncmp(url, sentinel, sizeof sentinel - 1) == 0;
+    if (!sentinels && strncmp(url, plain, sizeof plain - 1) != 0) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL does not begin with 'redis://' or 'redis+sentinel://'");
     }
-    size_t bytes = strlen(url + 8) + 1;
-    store->url = jsi_redis_allocate(&store->config.allocator, bytes);
+    url += sentinels ? sizeof sentinel - 1 : sizeof plain - 1;
+    store->url_bytes = strlen(url) + 1;
+    store->url = jsi_redis_allocate(&store->config.allocator, store->url_bytes);
     if (store->url == NULL) {
         return JOBSCHED_ENOMEM;
     }
-    memcpy(store->url, url + 8, bytes);
-    return read_rest(store, store->url);
+    memcpy(store->url, url, store->url_bytes);
+    int result = read_rest(store, store->url, sentinels);
+    for (size_t i = 0; i < store->host_count; i++) {
+        if (store->hosts[i].port == NULL) {
+            store->hosts[i].port = store->primary != NULL ? "26379" : "6379";
+        }
+    }
+    return result;
 }
 
-int jsi_redis_meta_key(struct jsi_redis_store *store)
+char *jsi_redis_key(const struct jsi_redis_store *store, const char *word)
 {
     struct jsi_redis_text key = {.allocator = &store->config.allocator};
     jsi_redis_text_add(&key, "{jobsched:", 10);
@@ -227,11 +296,12 @@ int jsi_redis_meta_key(struct jsi_redis_store *store)
         int length = snprintf(escaped, sizeof escaped, plain ? "%c" : "%%%02X", byte);
         jsi_redis_text_add(&key, escaped, (size_t)length);
     }
-    jsi_redis_text_add(&key, "}:meta", 7);
+    jsi_redis_text_add(&key, "}:", 2);
+    jsi_redis_text_add(&key, word, strlen(word) + 1);
     if (key.failed) {
         jsi_redis_text_free(&key);
-        return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the key of the namespace");
+        (void)jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the key of the namespace");
+        return NULL;
     }
-    store->meta_key = key.bytes;
-    return 0;
+    return key.bytes;
 }

@@ -2,11 +2,15 @@
 --
 -- Keys, all with the namespace's hash tag ("{jobsched:NAMESPACE}:" is P):
 --   meta      hash: version, born (changes when the store was made anew), epoch (high part of
---             tokens), id (of the newest ledger row), began (the id when the epoch began),
---             quarantine and floor (after lost data), run (identity of the server)
---   jobs      set of all job names
+--             tokens), id (of the newest ledger row), run (identity of the server); of the latest
+--             loss of data: what, lost_at, kept (the id that was left), began (the id that it went
+--             on with), former (the born before), quarantine, floor (nothing is known up to it)
+--             and doubt (a floor if somebody in pending does not come back)
+--   pending   set of nodes that might know more than the store
+--   names     sorted set of all job names, all with score 0: in the order of their bytes
 --   f:JOB     fence: m mark, t token, g generation, p paused, x removed, e last end, s newest row,
---             v version and d text of the definition
+--             v version and d text of the definition, y their digest, c id of the latest change by
+--             an operator or an edit, a 1 while it is only what a node has asserted after a loss
 --   l:JOB     lock: "NODE:TOKEN", expires with the lease
 --   o:JOB     hash of open rows (running, or to be rerun) by id
 --   w:JOB     hash of waiting rows by id; apart, because there may be thousands
@@ -15,8 +19,12 @@
 --   nodes     set of node ids
 --   n:NODE    node: b beat, at, l lease, nm name, c0 to c2 the nonces of its connections, ...
 --   h:NODE    hash: id of a run that it holds -> job
+--   r:NODE    hash: job that it registers -> digest of its definition; expires
 --   wait, rerun   sorted sets of "ID:JOB": what reap lists
 --   untold    sorted set, by id, of interrupted runs that nobody was told of yet
+--   t:NODE    the same, of those that this node is being told of; telling  hash: id -> that node
+--   e:NODE    set of rows that the node says are its own, while it says so; expires
+--   hint      no key but the channel on which changes are told
 --
 -- Numbers are doubles here: tokens, marks and ids stay below 2^53, and what may not (versions,
 -- progress) is kept as text. Never put them into text with "..": that has 14 digits.
@@ -29,7 +37,8 @@ local P = string.sub(KEYS[1], 1, -5)
 local clock = call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local node = ARGV[1]
-local meta = call('HMGET', KEYS[1], 'version', 'born', 'epoch', 'id', 'quarantine', 'floor')
+local meta = call('HMGET', KEYS[1], 'version', 'born', 'epoch', 'id', 'quarantine', 'floor',
+    'doubt')
 -- In a new epoch every connection enters again, and shows what its node knows of the one before.
 if not meta[1] or meta[2] .. ':' .. meta[3] ~= ARGV[4] then
     return {'LOST'}
@@ -54,13 +63,47 @@ for i = 8, at - 3, 3 do
 end
 
 local EPOCH = 68719476736 -- 2^36 tokens of a job in one epoch
+-- 2^20 definitions of a job in one store, which 16 bits name, in one epoch.
+local GENERATIONS, STORES = 1048576, 65536
 local QUARANTINE_MAX = 3600000
+local REGISTERED_MS = 86400000 -- of a node that nobody buries; heartbeats prolong it
 if quarantine > now + QUARANTINE_MAX then
     quarantine = 0 -- the server's clock has gone back
 end
 
+-- The time in which those who may know more come back is over.
+local doubt = tonumber(meta[7] or 0)
+if doubt > 0 and now >= quarantine then
+    if call('SCARD', P .. 'pending') > 0 then
+        floor = math.max(floor, doubt)
+    end
+    call('HSET', KEYS[1], 'floor', floor, 'doubt', 0)
+    call('DEL', P .. 'pending')
+end
+
 local function str(number)
     return string.format('%.0f', number)
+end
+
+-- Tells those who listen that something changed. It only saves them time, so a user who may not
+-- publish is no reason to fail.
+local hinted, denied = false, 0
+local function hint(what)
+    if not hinted then
+        local told = redis.pcall('PUBLISH', P .. 'hint', what)
+        denied = type(told) == 'table' and told.err and 1 or 0
+        hinted = true
+    end
+end
+
+local function digest_of(version, definition)
+    return string.sub(redis.sha1hex(version .. ':' .. definition), 1, 16)
+end
+
+-- Two stores that count from the start, one of them lost, do not give two definitions the same.
+local function next_generation(gen)
+    local store = tonumber(string.sub(redis.sha1hex(meta[2]), 1, 4), 16)
+    return math.max(gen, (epoch * STORES + store) * GENERATIONS) + 1
 end
 
 local function new_id()
@@ -120,7 +163,8 @@ local function prune(job, rows)
     local oldest = call('ZRANGE', z, 0, 0)
     local function stays(i, r)
         return (i > beyond and r.finished >= now - age) or
-            (r.taken == 1 and call('ZCOUNT', P .. 'untold', r.id, r.id) > 0)
+            (r.taken == 1 and (call('ZCOUNT', P .. 'untold', r.id, r.id) > 0 or
+                call('HEXISTS', P .. 'telling', str(r.id)) == 1))
     end
     if not oldest[1] or stays(1, read_row(oldest[1])) then
         return
@@ -147,6 +191,12 @@ local function file_row(job, r)
     if rows % 16 == 0 or rows > keep + 16 then
         prune(job, rows)
     end
+end
+
+-- As readers get it.
+local function show_row(job, r)
+    return {job, r.name, r.note, r.request, r.sched, r.last, r.count, r.token, r.started,
+        r.finished, r.done, r.total, r.attempt, r.kind, r.outcome, r.code, r.id}
 end
 
 local function can_rerun(r)
@@ -181,7 +231,9 @@ end
 local function end_run(job, r)
     local id = str(r.id)
     r.finished = now
-    call('HSET', P .. 'f:' .. job, 'e', now)
+    if call('HEXISTS', P .. 'f:' .. job, 'm') == 1 then -- not of a run that outlived its fence
+        call('HSET', P .. 'f:' .. job, 'e', now)
+    end
     call('HDEL', P .. 'h:' .. r.node, id)
     release(job, r)
     if can_rerun(r) then
@@ -206,6 +258,31 @@ local function interrupt(job, r, note)
     end
     end_run(job, r)
     interrupted[job] = true
+end
+
+-- What a node was being told of, and has not said to have heard, is told to somebody else.
+local function untell(id)
+    local mine = P .. 't:' .. id
+    local told = call('ZRANGE', mine, 0, -1, 'WITHSCORES')
+    for i = 1, #told, 2 do
+        call('ZADD', P .. 'untold', told[i + 1], told[i])
+        call('HDEL', P .. 'telling', told[i + 1])
+    end
+    call('DEL', mine)
+end
+
+-- The node says that it has been told the first count findings of a batch: they are told.
+local function acknowledge(batch, count)
+    local mine = P .. 't:' .. node
+    if count <= 0 or call('HGET', P .. 'n:' .. node, 'batch') ~= batch then
+        return
+    end
+    local told = call('ZRANGE', mine, 0, count - 1, 'WITHSCORES')
+    for i = 2, #told, 2 do
+        call('HDEL', P .. 'telling', told[i])
+    end
+    call('ZREMRANGEBYRANK', mine, 0, count - 1)
+    call('HDEL', P .. 'n:' .. node, 'batch')
 end
 
 -- ---- who is alive ----

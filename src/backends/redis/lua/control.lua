@@ -19,7 +19,8 @@ local changed = 0
 
 local function set_paused(paused)
     if f.paused ~= paused then
-        call('HSET', key, 'p', paused and 1 or 0)
+        -- Its own number, so that it shows when a store has lost it.
+        call('HSET', key, 'p', paused and 1 or 0, 'c', new_id())
         changed = 1
     end
 end
@@ -48,7 +49,7 @@ end
 -- Nothing of a removed job will be granted, so nothing of it waits any more.
 local function remove_job()
     changed = 1
-    call('HSET', key, 'x', 1)
+    call('HSET', key, 'x', 1, 'c', new_id())
     for id, row in pairs(rows) do
         if row.outcome == 7 then
             row.recover = 0
@@ -84,7 +85,10 @@ elseif verb == CANCEL then
 elseif not f.removed then
     remove_job()
 end
-if not r then
-    return {now, newest, 0, changed, f.token, 0}
+if changed == 1 then
+    hint('control')
 end
-return {now, newest, 0, changed, f.token, 1, r.started, r.token, r.name}
+if not r then
+    return {now, newest, 0, changed, f.token, 0, 0, 0, '', denied}
+end
+return {now, newest, 0, changed, f.token, 1, r.started, r.token, r.name, denied}

@@ -1,7 +1,9 @@
 -- reap.lua: ends the runs of dead owners, forgets dead nodes, and tells what waits. ARGV: how many
--- findings at most, where the listing of reruns and of triggers and the sweep of jobs go on.
+-- findings at most, where the listing of reruns and of triggers and the sweep of jobs go on, the
+-- batch of interrupted runs that this node has been told, how many of it, a number for the next.
 local most, rerun_after, trigger_after = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
 local sweep_after = ARGV[at + 3]
+acknowledge(ARGV[at + 4], tonumber(ARGV[at + 5]))
 local left = most
 local seen = sights()
 
@@ -24,7 +26,8 @@ local function bury(id)
     -- Not before its last run is ended: until then it says who held them.
     local lease = tonumber(call('HGET', P .. 'n:' .. id, 'l') or 0)
     if stood >= lease and call('EXISTS', P .. 'h:' .. id) == 0 then
-        call('DEL', P .. 'n:' .. id)
+        untell(id)
+        call('DEL', P .. 'n:' .. id, P .. 'r:' .. id)
         call('SREM', P .. 'nodes', id)
     end
 end
@@ -34,10 +37,22 @@ for i = 1, #seen, 3 do
 end
 
 local found = {}
-local untold = call('ZPOPMIN', P .. 'untold', most) -- member and score in turn
-for i = 1, #untold, 2 do
-    local a = cmsgpack.unpack(untold[i])
-    found[#found + 1] = {1, a[1], a[2], '', a[3], a[4], a[5], untold[i], untold[i + 1]}
+-- Told until the node says that it heard, so that a lost answer loses nothing; and to this node
+-- alone, so that nobody else hears it.
+local mine = P .. 't:' .. node
+if call('ZCARD', mine) == 0 then
+    local untold = call('ZPOPMIN', P .. 'untold', most) -- member and score in turn
+    for i = 1, #untold, 2 do
+        call('ZADD', mine, untold[i + 1], untold[i])
+        call('HSET', P .. 'telling', untold[i + 1], node)
+    end
+end
+for i, packed in ipairs(call('ZRANGE', mine, 0, most - 1)) do
+    if i == 1 then
+        call('HSET', P .. 'n:' .. node, 'batch', ARGV[at + 6])
+    end
+    local a = cmsgpack.unpack(packed)
+    found[#found + 1] = {1, a[1], a[2], '', a[3], a[4], a[5]}
 end
 
 -- Lists after a row, and returns where to go on; '0' where the list has ended. So a thousand that
@@ -68,8 +83,8 @@ trigger_after = list('wait', 'w:', 3, trigger_after, most - #found)
 
 -- Rows of jobs that do nothing any more grow old as well: some jobs are looked at each time.
 local SWEEP_JOBS = 64
-local page = call('SSCAN', P .. 'jobs', sweep_after, 'COUNT', SWEEP_JOBS)
-for i = 1, math.min(#page[2], 4 * SWEEP_JOBS) do
+local page = call('ZSCAN', P .. 'names', sweep_after, 'COUNT', SWEEP_JOBS)
+for i = 1, math.min(#page[2], 8 * SWEEP_JOBS), 2 do
     prune(page[2][i], 0)
 end
 return {now, newest, found, seen, rerun_after, trigger_after, page[1]}

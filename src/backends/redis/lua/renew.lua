@@ -17,14 +17,16 @@ local function renew_one(i)
     return GONE
 end
 
-local seen = {}
+local seen, registered = {}, -1
 if ARGV[at + 1] == '1' then
     beat()
     call('HSET', P .. 'n:' .. node, 'offset', ARGV[at])
+    call('PEXPIRE', P .. 'r:' .. node, REGISTERED_MS)
+    registered = call('HLEN', P .. 'r:' .. node)
     seen = sights()
 end
 local answers = {}
 for i = at + 2, #ARGV, 5 do
     answers[#answers + 1] = renew_one(i)
 end
-return {now, newest, answers, seen}
+return {now, newest, answers, seen, registered}
