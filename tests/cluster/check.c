@@ -96,7 +96,7 @@ static void add_start(share *one, const record *entry)
 static void take_record(share *shares, size_t count, const record *entry)
 {
     share *one = find_share(shares, count, entry->job);
-    if (one == NULL || entry->what == RECORD_EVENT) {
+    if (one == NULL || entry->what == RECORD_EVENT || entry->what == RECORD_REFUSED) {
         return;
     }
     if (entry->what == RECORD_START) {
@@ -207,6 +207,11 @@ static int by_job_and_instant(const void *left, const void *right)
     int names = strcmp(one->job, other->job);
     if (names != 0) {
         return names;
+    }
+    /* Triggers are no part of the schedule: they come last. */
+    int triggers = (one->request[0] != '\0') - (other->request[0] != '\0');
+    if (triggers != 0) {
+        return triggers;
     }
     return (one->first_ms > other->first_ms) - (one->first_ms < other->first_ms);
 }
@@ -365,7 +370,9 @@ static void give_rows(const check_input *input, share *shares, check_report *rep
                   input->rows[i].job);
         } else {
             one->rows = &input->rows[i];
-            one->row_count = end - i;
+            while (i + one->row_count < end && input->rows[i + one->row_count].request[0] == '\0') {
+                one->row_count++;
+            }
         }
         i = end;
     }

@@ -34,6 +34,7 @@ int64_t check_last(const check_job *job, int64_t until_ms);
 typedef struct check_row {
     char job[24];
     char node[24];
+    char request[24]; /* of a trigger */
     int64_t first_ms, last_ms;
     uint64_t count;
     uint64_t token;

@@ -117,7 +117,9 @@ int fleet_teardown(void **state)
 void fleet_jobs(fleet *f, const check_job *jobs, size_t count)
 {
     assert_true(count <= CHECK_JOBS_MAX);
-    FILE *file = fopen(f->jobs_path, "we");
+    char path[128]; /* a node that starts just now reads the old one or the new one */
+    (void)snprintf(path, sizeof path, "%s.new", f->jobs_path);
+    FILE *file = fopen(path, "we");
     assert_non_null(file);
     for (size_t i = 0; i < count; i++) {
         const check_job *job = &jobs[i];
@@ -131,6 +133,7 @@ void fleet_jobs(fleet *f, const check_job *jobs, size_t count)
                       job->settings == NULL ? "" : job->settings);
     }
     assert_int_equal(fclose(file), 0);
+    assert_int_equal(rename(path, f->jobs_path), 0);
     f->jobs = jobs;
     f->job_count = count;
 }
@@ -161,6 +164,13 @@ static _Noreturn void become_node(const fleet *f, int index, int64_t offset_ms, 
     }
     if (flags & FLEET_ANNOUNCED) {
         argv[count++] = "--announced";
+    }
+    if (flags & FLEET_PATIENT) {
+        argv[count++] = "--patient";
+    }
+    if (f->sink[0] != '\0') {
+        argv[count++] = "--sink";
+        argv[count++] = f->sink;
     }
     if (f->no_override) {
         argv[count++] = "--no-override";

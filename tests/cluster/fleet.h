@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 enum {
-    FLEET_NODES_MAX = 200,
+    FLEET_NODES_MAX = 4000,
     FLEET_SETTINGS_MAX = 8,
     FLEET_HISTORY = 1000000, /* rows per job: all of them are judged */
     /* For what should take a moment: generous, since machines of two cores run sanitizers. */
@@ -34,6 +34,7 @@ typedef struct fleet {
     char name_space[64];
     char log[96];
     char jobs_path[96];
+    char sink[96];                            /* what jobs write to; "": nothing */
     const char *url;                          /* of nodes from here on; NULL: the server's */
     const char *backend;                      /* a library; NULL: found by the URL */
     const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
@@ -78,7 +79,10 @@ void fleet_jobs(fleet *f, const check_job *jobs, size_t count);
 /* From here on the store ignores the mark: to show that the judge sees what that does. */
 void fleet_without_mark(fleet *f);
 
-enum { FLEET_ANNOUNCED = 1 }; /* "ready" only when the cluster knows every job */
+enum {
+    FLEET_ANNOUNCED = 1, /* "ready" only when the cluster knows every job */
+    FLEET_PATIENT = 2    /* waits for a store that cannot be opened */
+};
 
 /* Starts a process; does not wait. */
 fleet_node *fleet_spawn(fleet *f, int64_t offset_ms, unsigned flags);

@@ -153,6 +153,7 @@ static int keep_row(const jobsched_run_record *from, void *user_data)
                        .outcome = from->outcome};
     (void)snprintf(row->job, sizeof row->job, "%s", from->job);
     (void)snprintf(row->node, sizeof row->node, "%s", from->node);
+    (void)snprintf(row->request, sizeof row->request, "%s", from->request);
     return 0;
 }
 

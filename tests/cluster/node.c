@@ -2,14 +2,17 @@
  * as much as the test wants.
  *
  *   cluster_node --url URL --namespace NAME --index N --offset MS --log FILE --jobs FILE
- *                [--backend LIBRARY] [--set KEY=VALUE]... [--announced] [--no-override]
+ *                [--backend LIBRARY] [--set KEY=VALUE]... [--announced] [--patient]
+ *                [--no-override] [--sink FILE]
  *
  * A line of the jobs file: name, TAB, duration in ms or "hang", TAB, flags ("-", or of "ignore" and
  * "alive", with commas), then settings of jobsched_job_set as TAB key=value.
  * Commands on stdin, each answered by a line on stdout: "stop", "drain MS", "exit". When stdin ends
  * the test is gone, and so is the process.
- * --announced: "ready" only when the cluster knows every job. --no-override: even root obeys the
- * permissions of files from here on.
+ * --announced: "ready" only when the cluster knows every job. --patient: waits for a store that
+ * cannot be opened. --no-override: even root obeys the permissions of files from here on. --sink:
+ * what the jobs write to; it knows for each job the largest token that it has seen, and refuses
+ * smaller ones, as docs/guarantees.md advises.
  * Locks: none; records are written with one write() each. */
 #include "record.h"
 
@@ -21,9 +24,11 @@
 #include <getopt.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +40,7 @@ typedef struct work {
     int64_t duration_ms; /* -1: hangs */
     bool ignores;        /* does not stop when asked to */
     bool tells_alive;
+    size_t place; /* in the sink */
 } work;
 
 static struct {
@@ -43,6 +49,7 @@ static struct {
     int64_t offset_ms;
     work works[JOBS_MAX];
     size_t count;
+    _Atomic uint64_t *sink; /* shared by all processes; NULL: none */
 } node = {.log_fd = -1};
 
 static int64_t clock_us(clockid_t id)
@@ -176,6 +183,22 @@ static void nap_ms(int64_t ms)
     (void)nanosleep(&span, NULL);
 }
 
+/* What the job does outside: refused once somebody with a larger token was there. */
+static void write_effect(const jobsched_run *run, const work *job)
+{
+    if (node.sink == NULL) {
+        return;
+    }
+    uint64_t token = jobsched_run_token(run);
+    uint64_t seen = atomic_load(&node.sink[job->place]);
+    while (seen < token && !atomic_compare_exchange_weak(&node.sink[job->place], &seen, token)) {
+        /* somebody else was quicker: look again */
+    }
+    if (seen > token) {
+        write_run(RECORD_REFUSED, run, job, JOBSCHED_STOP_NONE, 0);
+    }
+}
+
 static int do_work(jobsched_run *run, void *user_data)
 {
     const work *job = user_data;
@@ -202,6 +225,7 @@ static int do_work(jobsched_run *run, void *user_data)
         }
     }
     int code = stops ? JOBSCHED_ECANCELED : JOBSCHED_OK;
+    write_effect(run, job);
     write_asked(RECORD_END, run, job, &reason, code);
     return code;
 }
@@ -229,6 +253,7 @@ static void add_line(jobsched *scheduler, char *line)
     job->duration_ms = strcmp(duration, "hang") == 0 ? -1 : strtoll(duration, NULL, 10);
     job->ignores = strstr(flags, "ignore") != NULL;
     job->tells_alive = strstr(flags, "alive") != NULL;
+    job->place = node.count - 1;
     jobsched_job_spec spec;
     JOBSCHED_INIT(&spec);
     spec.name = job->name;
@@ -304,7 +329,7 @@ static const jobsched_backend *load_backend(const char *path, const char *url)
 
 typedef struct arguments {
     const char *jobs, *backend;
-    bool announced, override;
+    bool announced, patient, override;
 } arguments;
 
 static void set_option(jobsched_options *options, char *setting)
@@ -319,6 +344,21 @@ static void set_option(jobsched_options *options, char *setting)
     }
 }
 
+static void map_sink(const char *path)
+{
+    const size_t bytes = JOBS_MAX * sizeof *node.sink;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0) {
+        die("--sink");
+    }
+    void *address = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (address == MAP_FAILED) {
+        die("--sink");
+    }
+    (void)close(fd);
+    node.sink = address;
+}
+
 static void parse(int argc, char **argv, jobsched_options *options, arguments *out)
 {
     static const struct option known[] = {{"url", required_argument, NULL, 'u'},
@@ -330,7 +370,9 @@ static void parse(int argc, char **argv, jobsched_options *options, arguments *o
                                           {"backend", required_argument, NULL, 'b'},
                                           {"set", required_argument, NULL, 's'},
                                           {"announced", no_argument, NULL, 'a'},
+                                          {"patient", no_argument, NULL, 'w'},
                                           {"no-override", no_argument, NULL, 'p'},
+                                          {"sink", required_argument, NULL, 'k'},
                                           {NULL, 0, NULL, 0}};
     static char name[16];
     *out = (arguments){.override = true};
@@ -365,8 +407,14 @@ static void parse(int argc, char **argv, jobsched_options *options, arguments *o
         case 'a':
             out->announced = true;
             break;
+        case 'w':
+            out->patient = true;
+            break;
         case 'p':
             out->override = false;
+            break;
+        case 'k':
+            map_sink(optarg);
             break;
         default:
             exit(2);
@@ -430,8 +478,9 @@ int main(int argc, char **argv)
     jobsched *scheduler = NULL;
     int code = jobsched_open(&options, &scheduler);
     /* A machine that is busy with starting many servers may need longer than a request may take. */
-    for (int tries = 0; given.announced && tries < 100 &&
-                        (code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN);
+    for (int tries = 0; (given.announced && tries < 100 &&
+                         (code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN)) ||
+                        (given.patient && code != 0 && code != JOBSCHED_EINVAL);
          tries++) {
         nap_ms(SLICE_MS);
         code = jobsched_open(&options, &scheduler);

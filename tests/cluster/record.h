@@ -13,7 +13,8 @@ enum record_what {
     RECORD_END = 2,       /* the callback is about to return */
     RECORD_STOP_SEEN = 3, /* the callback saw another stop reason */
     RECORD_ALIVE = 4,     /* what the callback was told: stop_reason, and its lease until then */
-    RECORD_EVENT = 5      /* the observer was told */
+    RECORD_EVENT = 5,     /* the observer was told */
+    RECORD_REFUSED = 6    /* what the callback wrote outside was refused, for its token */
 };
 
 /* Instants are CLOCK_REALTIME of the machine, never shifted by the node's offset. */
