@@ -139,7 +139,8 @@ int jsi_registry_find(const char *url, const jobsched_backend *const *given,
         return failed;
     }
     /* Schemes that one driver takes besides its own: it sees the URL as it was written. */
-    static const char *const other_names[][2] = {{"postgres", "postgresql"}, {"rediss", "redis"}};
+    static const char *const other_names[][2] = {
+        {"postgres", "postgresql"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}};
     for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++) {
         if (strcmp(scheme, other_names[i][0]) == 0) {
             (void)snprintf(scheme, sizeof scheme, "%s", other_names[i][1]);

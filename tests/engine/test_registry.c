@@ -106,6 +106,7 @@ static void test_other_names_of_a_scheme(void **state)
     static const char *const urls[][2] = {{"postgres://host/db", "postgresql"},
                                           {"postgresql://host/db", "postgresql"},
                                           {"rediss://host", "redis"},
+                                          {"redis+sentinel://host/primary", "redis"},
                                           {"redis://host", "redis"}};
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         jobsched_backend driver = *fake_backend_drivers()[0];

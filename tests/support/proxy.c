@@ -223,11 +223,14 @@ static void take(proxy *p, channel *one, int from, const char *bytes, size_t cou
             return; /* the next request comes too late */
         }
         if (from == SERVER) {
+            bool first = !one->answered;
             one->answered = true;
             if (one->trouble == PROXY_HOLE_BEFORE_REPLY) {
                 one->hole = true;
             }
-            if (one->trouble != PROXY_CUT_AFTER_REPLY) {
+            if (one->trouble == PROXY_CUT_IN_REPLY && first) {
+                count = (count + 1) / 2;
+            } else if (one->trouble != PROXY_CUT_AFTER_REPLY) {
                 return;
             }
         }
@@ -281,9 +284,11 @@ static int64_t settle(channel *one, int64_t now_ms)
             return -1;
         }
     }
-    bool waits_for_quiet = (one->trouble == PROXY_CUT_AFTER_REQUEST && empty) ||
-                           (one->trouble == PROXY_CUT_BEFORE_REPLY && one->answered) ||
-                           (one->trouble == PROXY_CUT_AFTER_REPLY && one->answered && empty);
+    bool waits_for_quiet =
+        (one->trouble == PROXY_CUT_AFTER_REQUEST && empty) ||
+        (one->trouble == PROXY_CUT_BEFORE_REPLY && one->answered) ||
+        ((one->trouble == PROXY_CUT_AFTER_REPLY || one->trouble == PROXY_CUT_IN_REPLY) &&
+         one->answered && empty);
     if (waits_for_quiet) {
         /* The request is whole when it is sent: only an answer comes in parts. */
         int64_t until_ms =

@@ -26,6 +26,7 @@ enum proxy_trouble {
     PROXY_CUT_AFTER_REQUEST,      /* the server gets it, whole, and both ends are closed at once */
     PROXY_CUT_BEFORE_REPLY,       /* the server has answered; the answer is thrown away */
     PROXY_CUT_AFTER_REPLY,
+    PROXY_CUT_IN_REPLY,        /* half of the first piece of the answer arrives */
     PROXY_HOLE_BEFORE_REQUEST, /* from here on nothing of that connection moves */
     PROXY_HOLE_BEFORE_REPLY
 };

@@ -3,6 +3,9 @@
 # socket in that folder, and through a free port of the loopback device where one is asked for.
 #   redis.sh start DIR [SETTING=VALUE]...   starts the server; for example appendonly=yes, port=0
 #   redis.sh fresh DIR [SETTING=VALUE]...   the same, after removing what is there
+#   redis.sh sentinel DIR [SETTING=VALUE]...
+#                                           starts a sentinel instead; for example port=26400 and
+#                                           "sentinel=monitor main 127.0.0.1 6400 1"
 #   redis.sh stop DIR                       ends it in good order
 #   redis.sh kill DIR                       ends it by kill -9
 #   redis.sh remove DIR                     kills it and removes the folder
@@ -11,7 +14,7 @@ set -eu
 
 usage()
 {
-    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -63,7 +66,11 @@ end_by()
 }
 
 case $command in
-start | fresh)
+start | fresh | sentinel)
+    mode=
+    if [ "$command" = sentinel ]; then
+        mode=--sentinel
+    fi
     if [ "$command" = fresh ]; then
         end_by KILL
         rm -rf "$dir"
@@ -78,12 +85,12 @@ start | fresh)
         echo "pidfile $dir/pid"
         echo "logfile $dir/server.log"
         echo "daemonize yes"
-        echo "save \"\""
+        [ -n "$mode" ] || echo "save \"\""
         for setting in "$@"; do
             echo "${setting%%=*} ${setting#*=}"
         done
     } > "$dir/redis.conf"
-    redis-server "$dir/redis.conf" > /dev/null
+    redis-server "$dir/redis.conf" ${mode:+"$mode"} > /dev/null
     await answers
     ;;
 stop)
