@@ -52,6 +52,13 @@ static int64_t held_again_ms(const jobsched_claim *claim)
     return claim->wait_ms < HELD_AGAIN_MAX_MS ? claim->wait_ms : HELD_AGAIN_MAX_MS;
 }
 
+static void announce_again(jobsched *s, jsi_job *job)
+{
+    job->phase = JSI_JOB_NEW;
+    jsi_list_append(&s->unannounced, &job->link);
+    jsi_wake_elect_locked(s);
+}
+
 /* The job's own ask is answered: the job goes on from the mark that came with the answer. */
 static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
 {
@@ -94,9 +101,7 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
                               "the job was removed from the cluster");
         return;
     case JOBSCHED_ANSWER_UNKNOWN:
-        job->phase = JSI_JOB_NEW;
-        jsi_list_append(&s->unannounced, &job->link);
-        jsi_wake_elect_locked(s);
+        announce_again(s, job);
         return;
     default: /* MOVED: others went on; so do we */
         break;
@@ -141,6 +146,14 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             (ask->job->phase == JSI_JOB_ARMED || ask->job->phase == JSI_JOB_IDLE)) {
             jsi_job_disarm_locked(s, ask->job);
             jsi_look_locked(s, ask->job);
+        }
+        return false;
+    case JOBSCHED_ANSWER_UNKNOWN:
+        /* The same: a store that lost its data hears of such a job again through this only. */
+        if (!ask->job->withdrawn && ask->job->generation != 0 &&
+            (ask->job->phase == JSI_JOB_ARMED || ask->job->phase == JSI_JOB_IDLE)) {
+            jsi_job_disarm_locked(s, ask->job);
+            announce_again(s, ask->job);
         }
         return false;
     default:

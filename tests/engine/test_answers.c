@@ -397,6 +397,26 @@ static void test_held_is_skipped_by_default(void **state)
     world_close(&world);
 }
 
+/* UNKNOWN: also when only a trigger hears of it, for a job that is not due for long: a store that lost
+ * its data would not learn of the job again. Found by the simulator. */
+static void test_unknown_trigger_announces_the_job(void **state)
+{
+    (void)state;
+    struct world world;
+    struct other other;
+    struct world_job job = {0};
+    begin(&world, &other, &job, "@every 1h");
+    assert_equal(world.fake.calls[FAKE_ANNOUNCE], 1);
+    other.answer_instead = JOBSCHED_ANSWER_UNKNOWN;
+    assert_equal(jobsched_trigger(world.s, "shared", "first", NULL), 0);
+    (void)world_settle(&world);
+    assert_equal(world.fake.calls[FAKE_ANNOUNCE], 2);
+    assert_equal(jobsched_trigger(world.s, "shared", "second", NULL), 0);
+    (void)world_settle(&world);
+    assert_equal(world.fake.calls[FAKE_ANNOUNCE], 2);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +431,7 @@ int main(void)
         cmocka_unit_test(test_removed_ends_the_job),
         cmocka_unit_test(test_remove_withdraws_here),
         cmocka_unit_test(test_unknown_job_is_announced_again),
+        cmocka_unit_test(test_unknown_trigger_announces_the_job),
         cmocka_unit_test(test_held_is_skipped_by_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
