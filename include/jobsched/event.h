@@ -35,7 +35,9 @@ extern "C" {
     X(EVENTS_DROPPED, 43, WARNING, "events.dropped")                                               \
     X(NOT_ALONE, 44, WARNING, "single.not-alone")                                                  \
     X(BACKEND_NOTICE, 45, INFO, "backend.notice")                                                  \
-    X(BACKEND_CLOCK_JUMPED, 46, WARNING, "backend.clock-jumped")
+    X(BACKEND_CLOCK_JUMPED, 46, WARNING, "backend.clock-jumped")                                   \
+    X(LEADER_GAINED, 50, INFO, "leader.gained")                                                    \
+    X(LEADER_LOST, 51, WARNING, "leader.lost")
 
 enum jobsched_event_kind {
 #define JOBSCHED_EVENT_ENUM_(name, number, level, text) JOBSCHED_EVENT_##name = (number),

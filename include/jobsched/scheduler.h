@@ -75,6 +75,7 @@ JOBSCHED_API const char *jobsched_node_id(const jobsched *scheduler);
  * out_next_at_ms (may be NULL) receives the first instant after now at which the
  * schedule is due. May be called from a callback. The clock for "after now" is
  * this node's; the cluster may know of a missed earlier occurrence.
+ * EINVAL  also for names that begin with "jobsched:", which are reserved.
  * EEXIST  a job of that name is registered on this scheduler.
  * EPARSE  the schedule; see jobsched_last_error().
  * ENEVER  the schedule can never match and allow_never is not set. */
@@ -169,6 +170,12 @@ JOBSCHED_API int jobsched_remove(jobsched *scheduler, const char *job,
 /* When the job is due next on this node; JOBSCHED_NONE when never.
  * ENOTFOUND  no such job here. */
 JOBSCHED_API int jobsched_next_run(jobsched *scheduler, const char *job, int64_t *out_at_ms);
+
+/* In leader mode (jobsched_options.leader): 1 while this node leads, by this machine's monotonic
+ * clock and so before any other node can lead; else 0, also without leader mode. Changes are told
+ * by LEADER_GAINED and LEADER_LOST. Who leads holds the only run of the job "jobsched:leader":
+ * jobsched_cancel() of it makes the leader hand over. */
+JOBSCHED_API int jobsched_is_leader(jobsched *scheduler);
 
 /* Runs and waiting work of this node. */
 typedef struct jobsched_stats {

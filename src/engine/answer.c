@@ -39,6 +39,9 @@ static void tell_skipped(jobsched *s, const jsi_ask *ask, const jobsched_claim *
 
 static void tell_elsewhere(jobsched *s, const jsi_ask *ask, const jobsched_claim *claim)
 {
+    if (ask->job->leads) {
+        return;
+    }
     jobsched_event event = ask_event(JOBSCHED_EVENT_ELSEWHERE, ask, claim);
     s->stats.elsewhere++;
     jsi_emit_locked(s, &event);
@@ -80,7 +83,8 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         }
         job->waits = true;
         job->phase = JSI_JOB_ARMED;
-        jsi_due_arm(&s->due, &job->due, now_ms + held_again_ms(claim));
+        jsi_due_arm(&s->due, &job->due,
+                    now_ms + (job->leads ? JSI_LEADER_AGAIN_MS : held_again_ms(claim)));
         return;
     case JOBSCHED_ANSWER_EARLY:
     case JOBSCHED_ANSWER_BUSY:
@@ -88,6 +92,12 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         jsi_due_arm(&s->due, &job->due, now_ms + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS));
         return;
     case JOBSCHED_ANSWER_PAUSED:
+        if (job->leads) { /* somebody did it past this library: ask now and then */
+            job->mark_ms = claim->mark_ms;
+            job->next_ms = now_ms + JSI_LEADER_AGAIN_MS;
+            jsi_leader_arm_locked(s, job);
+            return;
+        }
         tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_PAUSED);
         break;
     case JOBSCHED_ANSWER_DONE:

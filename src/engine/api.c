@@ -224,8 +224,12 @@ int jobsched_open(const jobsched_options *options, jobsched **out_scheduler)
         return failed;
     }
     init_queues(s);
-    failed = jsi_backend_open(s);
+    failed = jsi_leader_init(s);
+    failed = failed != 0 ? failed : jsi_backend_open(s);
     if (failed != 0) {
+        jsi_scheduler_empty(s);
+        jsi_due_fini(&s->due, &s->allocator);
+        jsi_map_fini(&s->jobs, &s->allocator);
         jsi_events_fini(s);
         drop_locks(s);
         destroy_parts(s);
@@ -256,7 +260,7 @@ void jsi_scheduler_release(jobsched *s)
 
 /* ---- jobs ------------------------------------------------------------------ */
 
-static int enter_table_locked(jobsched *s, jsi_job *job)
+int jsi_job_enter_locked(jobsched *s, jsi_job *job)
 {
     if (s->state == JSI_CLOSING) {
         return jobsched_fail(JOBSCHED_ESTATE, 0, "the scheduler is closing");
@@ -265,7 +269,12 @@ static int enter_table_locked(jobsched *s, jsi_job *job)
         return jobsched_fail(JOBSCHED_EEXIST, 0, "job '%s' is registered already", job->name);
     }
     int failed = jsi_due_reserve(&s->due, &s->allocator, s->jobs.count + 1);
-    return failed != 0 ? failed : jsi_map_add(&s->jobs, &s->allocator, job->name, job);
+    failed = failed != 0 ? failed : jsi_map_add(&s->jobs, &s->allocator, job->name, job);
+    if (failed == 0) {
+        jsi_list_append(&s->unannounced, &job->link);
+        jsi_wake_elect_locked(s);
+    }
+    return failed;
 }
 
 int jobsched_add(jobsched *scheduler, const jobsched_job_spec *spec, int64_t *out_next_at_ms)
@@ -280,21 +289,20 @@ int jobsched_add(jobsched *scheduler, const jobsched_job_spec *spec, int64_t *ou
     if (failed == 0 && s->settings.control_only) {
         failed = jobsched_fail(JOBSCHED_ESTATE, 0, "a control-only scheduler registers no job");
     }
+    if (failed == 0 && copy.name != NULL) {
+        failed = jsi_reserved_check(copy.name);
+    }
     jsi_job *job = NULL;
     failed = failed != 0 ? failed : jsi_job_new(s, &copy, &job);
     if (failed != 0) {
         return failed;
     }
     (void)pthread_mutex_lock(&s->lock);
-    failed = enter_table_locked(s, job);
-    if (failed == 0) {
-        jsi_list_append(&s->unannounced, &job->link);
-        jsi_wake_elect_locked(s);
-        if (out_next_at_ms != NULL) {
-            *out_next_at_ms = job->spec.disabled
-                                  ? JOBSCHED_NONE
-                                  : jobsched_schedule_next(job->schedule, jsi_now_locked(s));
-        }
+    failed = jsi_job_enter_locked(s, job);
+    if (failed == 0 && out_next_at_ms != NULL) {
+        *out_next_at_ms = job->spec.disabled
+                              ? JOBSCHED_NONE
+                              : jobsched_schedule_next(job->schedule, jsi_now_locked(s));
     }
     (void)pthread_mutex_unlock(&s->lock);
     if (failed != 0) {
@@ -324,6 +332,7 @@ int jobsched_withdraw(jobsched *scheduler, const char *job_name)
     jobsched *s = scheduler;
     int failed = jsi_enter(s);
     failed = failed != 0 ? failed : jsi_name_check("job", job_name);
+    failed = failed != 0 ? failed : jsi_reserved_check(job_name);
     if (failed != 0) {
         return failed;
     }

@@ -56,8 +56,9 @@ static int visit_node(const jobsched_node_record *record, void *visit_data)
 static void look_at_nodes(struct checking *checking, const jobsched_job_record *record)
 {
     char message[JOBSCHED_MESSAGE_BYTES];
-    if (record->removed) {
-        return;
+    if (record->removed ||
+        strncmp(record->job, JSI_RESERVED_PREFIX, sizeof JSI_RESERVED_PREFIX - 1) == 0) {
+        return; /* leader mode may have been given up */
     }
     if (record->nodes == record->dissent) {
         checking->orphaned++;

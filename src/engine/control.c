@@ -9,6 +9,9 @@ static int control(jobsched *s, int verb, const char *job, const char *request,
 {
     int failed = jsi_enter(s);
     failed = failed != 0 ? failed : jsi_name_check("job", job);
+    if (failed == 0 && verb != JOBSCHED_VERB_CANCEL) {
+        failed = jsi_reserved_check(job); /* nobody could lead any more */
+    }
     if (failed != 0) {
         return failed;
     }
@@ -79,7 +82,7 @@ int jobsched_trigger(jobsched *scheduler, const char *job_name, const char *requ
     /* This node need not wait for its own next look; without memory that look finds it. */
     (void)pthread_mutex_lock(&s->lock);
     jsi_job *job = jsi_map_find(&s->jobs, job_name);
-    if (job != NULL && s->state == JSI_STARTED) {
+    if (job != NULL && s->state == JSI_STARTED && jsi_leads_locked(s)) {
         (void)jsi_ask_extra_locked(s, job, JOBSCHED_KIND_TRIGGER, 0, request);
     }
     (void)pthread_mutex_unlock(&s->lock);

@@ -65,6 +65,11 @@ static size_t finish(jobsched *s)
     return count;
 }
 
+static bool wants_to_claim_locked(const jobsched *s)
+{
+    return jsi_leads_locked(s) || s->leader_job->phase == JSI_JOB_READY;
+}
+
 /* ---- the round ------------------------------------------------------------- */
 
 bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
@@ -78,7 +83,8 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         *out_again_mono_ms = retry_at_ms;
         return false;
     }
-    size_t (*const rounds[])(jobsched *) = {jsi_withdraw, jsi_announce, jsi_look, finish, jsi_fire};
+    size_t (*const rounds[])(jobsched *) = {jsi_withdraw, jsi_announce,       jsi_look,
+                                            finish,       jsi_leader_refresh, jsi_fire};
     size_t done = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         done += rounds[i](s);
@@ -86,7 +92,8 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         (void)pthread_mutex_lock(&s->lock);
         bool failed = s->retry_at_mono_ms != retry_at_ms;
         bool starved = s->state == JSI_STARTED && s->lost_at_mono_ms == JOBSCHED_NONE &&
-                       done == 0 && !jsi_list_is_empty(&s->ready) && jsi_room_ms_locked(s) > 0;
+                       wants_to_claim_locked(s) && done == 0 && !jsi_list_is_empty(&s->ready) &&
+                       jsi_room_ms_locked(s) > 0;
         *out_again_mono_ms = failed    ? s->retry_at_mono_ms
                              : starved ? jsi_mono(s) + JSI_RETRY_FIRST_MS
                                        : jsi_look_next_locked(s);

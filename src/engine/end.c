@@ -118,12 +118,17 @@ void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer, int64_t 
     event.code = run->code;
     event.message =
         refused ? "the run was no longer this node's: another outcome is in the ledger" : run->note;
-    count_outcome(&s->stats, event.outcome);
-    jsi_emit_locked(s, &event);
+    if (!run->job->leads) {
+        count_outcome(&s->stats, event.outcome);
+        jsi_emit_locked(s, &event);
+    }
     jsi_list_remove(&run->link);
     s->active_count--;
     if (!refused) {
         note_end_locked(s, run->job, now_ms);
+    }
+    if (run->job->leads && run->job->phase == JSI_JOB_IDLE && s->state == JSI_STARTED) {
+        jsi_job_rearm_locked(s, run->job);
     }
     jsi_ask_kick_locked(s, run->job);
     s->runs_written++;

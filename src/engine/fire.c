@@ -46,9 +46,23 @@ static void decide_again_locked(const jobsched *s, jsi_ask *ask, int64_t now_ms)
     }
 }
 
+/* Whether this node still wants to ask it: a withdrawn job is asked about, and a stopped scheduler
+ * asks, only to settle what is unknown. If that was granted after all, somebody must run it, or it
+ * would be held for ever. */
+static bool is_wanted_locked(const jobsched *s, const jsi_ask *ask)
+{
+    return ask->unresolved || (!ask->job->withdrawn && s->state == JSI_STARTED);
+}
+
+/* Whether it may be sent now: in leader mode only the leader asks, and who wants to lead. */
+static bool is_sent_locked(const jobsched *s, const jsi_ask *ask, bool leads)
+{
+    return is_wanted_locked(s, ask) && (leads || ask->unresolved || ask->job->leads);
+}
+
 /* How many asks for runs to send, and how many of them may be granted. More are sent than there is
  * room for: occurrences that other nodes have fired are settled on the way. */
-static size_t plan_locked(jobsched *s, size_t *out_grants)
+static size_t plan_locked(jobsched *s, bool leads, size_t *out_grants)
 {
     double room_ms = jsi_room_ms_locked(s);
     double cost_ms = 0;
@@ -56,7 +70,7 @@ static size_t plan_locked(jobsched *s, size_t *out_grants)
     for (jsi_link *link = s->ready.next; link != &s->ready && asks < JOBSCHED_BATCH_MAX;
          link = link->next) {
         const jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
-        if (ask->kind == JOBSCHED_CLAIM_SKIP) {
+        if (ask->kind == JOBSCHED_CLAIM_SKIP || !is_sent_locked(s, ask, leads)) {
             continue;
         }
         double with_ms = cost_ms + jsi_cost_ms(s, ask->job);
@@ -73,14 +87,6 @@ static size_t plan_locked(jobsched *s, size_t *out_grants)
     return asks;
 }
 
-/* Whether this node still wants to ask it: a withdrawn job is asked about, and a stopped scheduler
- * asks, only to settle what is unknown. If that was granted after all, somebody must run it, or it
- * would be held for ever. */
-static bool is_wanted_locked(const jobsched *s, const jsi_ask *ask)
-{
-    return ask->unresolved || (!ask->job->withdrawn && s->state == JSI_STARTED);
-}
-
 /* Fills the batch with what is to be asked. Closing a range needs no worker. */
 static size_t gather_locked(jobsched *s, size_t *out_run_count)
 {
@@ -95,8 +101,9 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     for (jsi_link *link = s->ready.next; link != &s->ready; link = link->next) {
         decide_again_locked(s, JSI_CONTAINER(link, jsi_ask, link), now_ms);
     }
+    bool leads = jsi_leads_locked(s);
     size_t grants;
-    size_t reach = plan_locked(s, &grants);
+    size_t reach = plan_locked(s, leads, &grants);
     *out_run_count = make_runs_locked(s, grants);
     reach = *out_run_count > 0 ? reach : 0;
     size_t asked = 0; /* for runs */
@@ -106,7 +113,7 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
         jsi_ask *ask = JSI_CONTAINER(link, jsi_ask, link);
         link = link->next;
         bool runs = ask->kind != JOBSCHED_CLAIM_SKIP;
-        if ((runs && asked == reach) || !is_wanted_locked(s, ask)) {
+        if ((runs && asked == reach) || !is_sent_locked(s, ask, leads)) {
             continue;
         }
         asked += runs;
@@ -245,6 +252,8 @@ static size_t settle(jobsched *s, size_t count, size_t run_count, int64_t sent_m
         (void)pthread_mutex_unlock(&s->lock);
         if (run != NULL) {
             used++;
+        }
+        if (run != NULL && !job->leads) {
             jsi_run_submit(s, run);
         }
         jsi_job_release(s, job);

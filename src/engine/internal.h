@@ -79,6 +79,7 @@ typedef struct jsi_job {
     double average_run_ms; /* once has_run */
     bool has_run;
     bool withdrawn;
+    bool leads;          /* the reserved job, whose run is leadership (leader.c); fixed */
     bool announced;      /* the backend may know that this node registers it */
     bool looks_again;    /* it stood down before this look */
     bool waits;          /* next_ms was refused as held, and is to be asked again */
@@ -146,7 +147,7 @@ typedef struct jsi_settings {
     char *lock, *name_space, *node_name, *app_version, *zone_directory;
     int64_t lease_ms, request_timeout_ms, misfire_after_ms, history_age_ms;
     uint32_t workers, history_count;
-    bool control_only;
+    bool control_only, leader;
 } jsi_settings;
 
 /* What a definition's text tells of a job that may not be registered here. */
@@ -206,6 +207,11 @@ struct jobsched {
     int64_t ticked_at_mono_ms;  /* -1: never */
     bool tick_again, elect_again, keep_now;
     bool keep_sleeps; /* on keep_fd */
+
+    jsi_job *leader_job;      /* NULL: no leader mode. The table holds its reference */
+    jobsched_run *leader_run; /* while this node leads; in s->active */
+    bool leader_fresh;        /* it has just come to lead, and has not caught up */
+    bool leader_shy;          /* it was asked to hand over: others go first */
 
     jsi_link active;    /* jobsched_run.link: granted and not yet in the ledger */
     jsi_link work;      /* jobsched_run.work_link: to be called */
@@ -313,6 +319,9 @@ void jsi_job_release(jobsched *s, jsi_job *job);
 /* Waits for the next occurrence after job->mark_ms, if there is anything to wait for. */
 void jsi_job_rearm_locked(jobsched *s, jsi_job *job);
 
+/* Enters a job in the table, to be announced. The table takes over the caller's reference. */
+int jsi_job_enter_locked(jobsched *s, jsi_job *job);
+
 /* Takes a job out of whatever it waits for. */
 void jsi_job_disarm_locked(jobsched *s, jsi_job *job);
 
@@ -384,6 +393,23 @@ jsi_job *jsi_ask_drop_locked(jobsched *s, jsi_ask *ask);
 void jsi_ask_drop_due_locked(jobsched *s);
 /* A run of this job ended here: whatever waits for that is asked again at once. */
 void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
+
+/* ---- leader.c ------------------------------------------------------------ */
+
+#define JSI_RESERVED_PREFIX "jobsched:"
+int jsi_reserved_check(const char *job);
+
+int jsi_leader_init(jobsched *s);
+/* Whether this node may look at what is due: without leader mode each may. */
+bool jsi_leads_locked(const jobsched *s);
+void jsi_leader_granted_locked(jobsched *s, jobsched_run *run);
+void jsi_leader_stopped_locked(jobsched *s, jobsched_run *run, int reason);
+/* Lets others lead, at once. */
+void jsi_leader_resign_locked(jobsched *s);
+/* Waits for job->next_ms, unless this node leads. */
+void jsi_leader_arm_locked(jobsched *s, jsi_job *job);
+/* A round of the elector: catches up with what was done while others led. */
+size_t jsi_leader_refresh(jobsched *s);
 
 /* ---- keep.c -------------------------------------------------------------- */
 

@@ -203,7 +203,7 @@ static int64_t next_after_mark(const jsi_job *job)
     if (job->delay_ms > 0 && job->last_end_ms != JOBSCHED_NONE && job->last_end_ms > from_ms) {
         from_ms = job->last_end_ms;
     }
-    return jobsched_schedule_next(job->schedule, from_ms);
+    return job->leads ? from_ms + job->delay_ms : jobsched_schedule_next(job->schedule, from_ms);
 }
 
 void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
@@ -212,6 +212,10 @@ void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
     job->next_ms = job->spec.disabled ? JOBSCHED_NONE : next_after_mark(job);
     if (job->next_ms == JOBSCHED_NONE) {
         job->phase = JSI_JOB_IDLE;
+        return;
+    }
+    if (job->leads) {
+        jsi_leader_arm_locked(s, job);
         return;
     }
     job->phase = JSI_JOB_ARMED;

@@ -103,7 +103,7 @@ static int found(const jobsched_finding *finding, void *visit_data)
         if (job != NULL) {
             jsi_ask_kick_locked(s, job);
         }
-    } else if (job != NULL && s->state == JSI_STARTED) {
+    } else if (job != NULL && s->state == JSI_STARTED && jsi_leads_locked(s)) {
         int kind =
             finding->found == JOBSCHED_FOUND_RERUN ? JOBSCHED_KIND_RERUN : JOBSCHED_KIND_TRIGGER;
         /* Without memory it is found again at the next beat. */

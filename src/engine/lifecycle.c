@@ -61,6 +61,7 @@ static void stop_locked(jobsched *s)
             emit_plain_locked(s, JOBSCHED_EVENT_STOPPED);
         }
         s->state = JSI_STOPPED;
+        jsi_leader_resign_locked(s);
         jsi_ask_drop_due_locked(s);
         jsi_wake_tick_locked(s);
         jsi_wake_elect_locked(s);

@@ -67,6 +67,10 @@ enum {
     JSI_RETRY_FIRST_MS = 50,
     JSI_RETRY_MAX_MS = 2000,
 
+    /* How often those that stand by ask whether somebody leads: a takeover after a clean stop
+     * takes this long, and each of them costs two requests a second. */
+    JSI_LEADER_AGAIN_MS = 500,
+
     /* Definitions in force that one round of the elector looks at, so that claims come in between.
      * Jobs that stand down are looked at again every lease, but not more often than this and not
      * more than so many at a time: after a roll-out of 10,000 jobs that is 2 a second and node. */

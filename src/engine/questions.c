@@ -17,7 +17,10 @@ int jobsched_next_run(jobsched *scheduler, const char *job_name, int64_t *out_at
     const jsi_job *job = jsi_map_find(&s->jobs, job_name);
     int64_t next_ms = JOBSCHED_NONE;
     if (job != NULL) {
-        bool known = job->phase != JSI_JOB_NEW && job->phase != JSI_JOB_ANNOUNCING;
+        /* Who stands by does not follow what the leader does. */
+        bool known =
+            job->phase != JSI_JOB_NEW && job->phase != JSI_JOB_ANNOUNCING &&
+            (jsi_leads_locked(s) || job->phase == JSI_JOB_STOOD || job->phase == JSI_JOB_IDLE);
         next_ms = known                ? job->next_ms
                   : job->spec.disabled ? JOBSCHED_NONE
                                        : jobsched_schedule_next(job->schedule, jsi_now_locked(s));
@@ -45,8 +48,8 @@ int jobsched_stats_read(jobsched *scheduler, jobsched_stats *out_stats)
     (void)pthread_mutex_lock(&s->lock);
     jobsched_stats stats = s->stats;
     int64_t mono_ms = jsi_mono(s);
-    stats.jobs = s->jobs.count;
-    stats.runs_active = s->active_count;
+    stats.jobs = s->jobs.count - (s->leader_job != NULL);
+    stats.runs_active = s->active_count - (s->leader_run != NULL);
     stats.clock_offset_ms = jsi_timesync_now(&s->sync, mono_ms) - s->clock.wall_ms(s->clock.ctx);
     stats.last_tick_age_ms = s->ticked_at_mono_ms < 0 ? -1 : mono_ms - s->ticked_at_mono_ms;
     stats.backend_ok = s->backend_failures == 0 && s->keep_failures == 0;

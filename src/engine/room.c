@@ -40,7 +40,7 @@ double jsi_room_ms_locked(const jobsched *s)
     int64_t mono_ms = jsi_mono(s);
     for (const jsi_link *link = s->active.next; link != &s->active; link = link->next) {
         const jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
-        if (run->state != JSI_RUN_ENDED && run->state != JSI_RUN_BACKOFF) {
+        if (run->state != JSI_RUN_ENDED && run->state != JSI_RUN_BACKOFF && !run->job->leads) {
             room_ms -= cost_now_ms(s, run, mono_ms);
         }
     }

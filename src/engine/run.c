@@ -1,6 +1,7 @@
 /* run.c: a run while it lives: granted, renewed, asked to stop, and what the callback may ask.
  * Locks: functions ending in _locked need s->lock. jobsched_run_should_stop and the other
  * questions take none: they read atomics and fields that never change. */
+#include "base/text.h"
 #include "engine/internal.h"
 
 jobsched_run *jsi_run_new(jobsched *s)
@@ -68,13 +69,17 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     jsi_list_append(&s->active, &run->link);
     s->active_count++;
     s->executing++;
-    s->stats.granted++;
+    s->stats.granted += !job->leads;
     jsi_run_expect_locked(s, lease_until_ms);
     /* The grant counted as a heartbeat; the next must come in time for this lease. */
     int64_t beat_at_ms = sent_mono_ms + run->job->lease_ms / JSI_BEATS_PER_LEASE;
     if (beat_at_ms < s->beat_at_mono_ms) {
         s->beat_at_mono_ms = beat_at_ms;
         jsi_poke_keep_locked(s);
+    }
+    if (job->leads) {
+        jsi_leader_granted_locked(s, run);
+        return;
     }
     if (s->state == JSI_CLOSING) {
         jsi_run_stop_locked(s, run, JOBSCHED_STOP_LEASE_LOST);
@@ -118,6 +123,10 @@ void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)
     atomic_store(&run->stop_reason, reason);
     if (reason == JOBSCHED_STOP_LEASE_LOST) {
         atomic_store(&run->lease_until_mono_ms, JSI_LEASE_LOST);
+    }
+    if (run->job->leads) {
+        jsi_leader_stopped_locked(s, run, reason);
+        return;
     }
     jobsched_event event = jsi_event(JOBSCHED_EVENT_RUN_STOPPING, run->job, run);
     event.stop_reason = reason;
@@ -253,6 +262,7 @@ int jobsched_run_note(jobsched_run *run, const char *text)
     if (run->state != JSI_RUN_ENDED) { /* else the elector may be reading it */
         memcpy(run->note, text, length);
         run->note[length] = '\0';
+        jsi_text_clean(run->note); /* it is one line, for ledgers and terminals */
     }
     (void)pthread_mutex_unlock(&run->s->lock);
     return JOBSCHED_OK;

@@ -37,6 +37,7 @@ static const setting_entry option_settings[] = {
      NULL},
     {"history_age", SPAN, FIELD(jobsched_options, history_age_ms), 1000, JSI_SPAN_MAX_MS, NULL},
     {"control_only", FLAG, FIELD(jobsched_options, control_only), 0, 1, NULL},
+    {"leader", FLAG, FIELD(jobsched_options, leader), 0, 1, NULL},
 };
 
 static const char *const misfires[] = {"once", "skip", "all", NULL};
@@ -330,6 +331,7 @@ static int pick_numbers(jsi_settings *settings, const jobsched_options *options)
     settings->history_age_ms = table[4].value;
     settings->request_timeout_ms = table[5].value;
     settings->control_only = options->control_only != 0;
+    settings->leader = options->leader != 0 && !settings->control_only;
     if (settings->request_timeout_ms == 0) {
         int64_t part_ms = settings->lease_ms / JSI_REQUESTS_PER_LEASE;
         settings->request_timeout_ms =

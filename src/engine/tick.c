@@ -24,21 +24,37 @@ static void look_at_wall_clock(jobsched *s, int64_t mono_ms)
     jsi_wake_keep_locked(s);
 }
 
-/* Takes the whole due set of this instant; each job goes on from its own scheduled instant. */
-static void take_due(jobsched *s, int64_t now_ms)
+static void take(jobsched *s, jsi_job *job, int64_t now_ms)
 {
-    bool taken = false;
+    jsi_decide(s, job, now_ms);
+    job->phase = JSI_JOB_READY;
+    job->references++; /* the ask's, for as long as it is in s->ready or with the backend */
+    jsi_list_append(&s->ready, &job->ask.link);
+    jsi_wake_elect_locked(s);
+}
+
+/* Takes the whole due set of this instant; each job goes on from its own scheduled instant. Returns
+ * when the next is due. */
+static int64_t take_due(jobsched *s, int64_t now_ms)
+{
+    jsi_job *leader_job = s->leader_job;
+    if (!jsi_leads_locked(s) || s->leader_fresh) {
+        /* Only to lead is due here. What else is stays where it is, however late it gets. */
+        if (leader_job->phase != JSI_JOB_ARMED) {
+            return JOBSCHED_NONE;
+        }
+        int64_t due_ms = leader_job->due.instant->at_ms;
+        if (due_ms > now_ms) {
+            return due_ms;
+        }
+        jsi_due_disarm(&s->due, &leader_job->due);
+        take(s, leader_job, now_ms);
+        return JOBSCHED_NONE;
+    }
     for (jsi_due_entry *entry; (entry = jsi_due_take(&s->due, now_ms)) != NULL;) {
-        jsi_job *job = JSI_CONTAINER(entry, jsi_job, due);
-        jsi_decide(s, job, now_ms);
-        job->phase = JSI_JOB_READY;
-        job->references++; /* the ask's, for as long as it is in s->ready or with the backend */
-        jsi_list_append(&s->ready, &job->ask.link);
-        taken = true;
+        take(s, JSI_CONTAINER(entry, jsi_job, due), now_ms);
     }
-    if (taken) {
-        jsi_wake_elect_locked(s);
-    }
+    return jsi_due_next(&s->due);
 }
 
 /* Asks that are to be repeated later; few, so a scan is cheap. */
@@ -70,8 +86,7 @@ int64_t jsi_tick(jobsched *s)
     s->ticked_at_mono_ms = mono_ms;
     int64_t again_ms = mono_ms + JSI_TICK_SLEEP_MAX_MS;
     if (s->state == JSI_STARTED) {
-        take_due(s, jsi_timesync_now(&s->sync, mono_ms));
-        int64_t due_ms = jsi_due_next(&s->due);
+        int64_t due_ms = take_due(s, jsi_timesync_now(&s->sync, mono_ms));
         if (due_ms != JOBSCHED_NONE) {
             again_ms = jsi_earlier(again_ms, due_ms - s->sync.low_ms);
         }
