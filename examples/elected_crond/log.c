@@ -2,6 +2,7 @@
  * threads and processes do not mix.
  * Locks: none; the settings are written before there are threads. */
 #include "output.h"
+#include "utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -92,22 +93,23 @@ void log_begin(log_record *record, int level, int64_t at_ms, const char *event)
     }
 }
 
-/* Always in quotes, so that a line can be taken apart without knowing what is in it. */
+/* Always in quotes, so that a line can be taken apart without knowing what is in it; bytes that are
+ * no printable UTF-8 as numbers, so that it can be shown on any terminal. */
 void log_text(log_record *record, const char *name, const char *value)
 {
     log_raw(record, " ");
     log_raw(record, name);
     log_raw(record, "=\"");
-    for (; *value != '\0' && record->used < sizeof record->text - 8; value++) {
-        unsigned char byte = (unsigned char)*value;
+    for (size_t step; *value != '\0' && record->used < sizeof record->text - 8; value += step) {
         char escaped[8];
 
-        if (byte == '"' || byte == '\\') {
-            (void)snprintf(escaped, sizeof escaped, "\\%c", byte);
-        } else if (byte < 0x20 || byte == 0x7f) {
-            (void)snprintf(escaped, sizeof escaped, "\\x%02x", byte);
+        step = utf8_step(value);
+        if (step == 0) {
+            (void)snprintf(escaped, sizeof escaped, "\\x%02x", (unsigned char)*value);
+            step = 1;
         } else {
-            (void)snprintf(escaped, sizeof escaped, "%c", byte);
+            (void)snprintf(escaped, sizeof escaped, "%s%.*s",
+                           *value == '"' || *value == '\\' ? "\\" : "", (int)step, value);
         }
         log_raw(record, escaped);
     }
