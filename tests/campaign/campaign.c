@@ -1,11 +1,12 @@
 /* campaign.c: real processes on a real server, attacked at random for as long as one likes.
  *   campaign [--backend sqlite|postgresql|redis] [--minutes M | --seconds S] [--seed N]
- *            [--nomark]
+ *            [--kills N | --rollouts N] [--nomark]
  * Nodes are killed, frozen, replaced and rolled out; their ways to the server are cut, swallowed and
  * slowed; the server is killed, frozen and loses its sessions; jobs are paused, triggered and
  * cancelled. Then everything is healed, and judged by what the callbacks wrote and by the ledger,
  * against schedules that check.c and rollout.c compute by themselves. Ends with 0 only if no promise
- * was broken. --nomark: on a store that ignores the mark, to see it fail. Locks: none, one thread. */
+ * was broken. --kills, --rollouts: nothing else, so often: kill -9 of a node in the midst of a run;
+ * a changed schedule, in one direction or back, while some of the old processes crash. --nomark: on a store that ignores the mark, to see it fail. Locks: none, one thread. */
 #include "campaign.h"
 
 #include <getopt.h>
@@ -14,6 +15,7 @@
 static int64_t seconds = 120;
 static uint64_t seed;
 static bool nomark;
+static uint64_t kills, rollouts;
 
 /* ---- the jobs --------------------------------------------------------------------- */
 
@@ -156,6 +158,46 @@ static void print(const campaign *c, const verdict *v)
 
 /* ---- all -------------------------------------------------------------------------- */
 
+static bool is_over(const campaign *c, int64_t until_ms)
+{
+    if (kills > 0) {
+        return c->faults[FAULT_KILL] >= kills;
+    }
+    if (rollouts > 0) {
+        return c->version > rollouts && c->roll_left == 0;
+    }
+    return fleet_mono_ms() >= until_ms;
+}
+
+static void attack(campaign *c)
+{
+    int64_t begun_ms = fleet_mono_ms();
+    int64_t until_ms = begun_ms + seconds * 1000;
+    c->kills_only = kills > 0;
+    c->rollouts_only = rollouts > 0;
+    for (int64_t tell_ms = begun_ms; !is_over(c, until_ms);) {
+        if (c->kills_only) {
+            chaos_step_kills(c);
+        } else if (c->rollouts_only) {
+            chaos_reap(c);
+            rollout_step(c);
+        } else {
+            chaos_step(c);
+            rollout_step(c);
+            control_step(c);
+        }
+        fleet_nap_ms(10);
+        if (fleet_mono_ms() > tell_ms) {
+            tell_ms += 30000;
+            fleet_read_log(c->f);
+            printf("after %lld s: %zu records\n", (long long)(fleet_mono_ms() - begun_ms) / 1000,
+                   c->f->record_count);
+            (void)fflush(stdout);
+        }
+    }
+    seconds = (fleet_mono_ms() - begun_ms) / 1000;
+}
+
 static void test_campaign(void **state)
 {
     static campaign c;
@@ -173,20 +215,7 @@ static void test_campaign(void **state)
     fleet_wait_accounted(f, fleet_now_ms() + 1000);
     int64_t ready_ms = fleet_now_ms();
     control_begin(&c);
-    int64_t until_ms = fleet_mono_ms() + seconds * 1000;
-    for (int64_t tell_ms = 0; fleet_mono_ms() < until_ms;) {
-        chaos_step(&c);
-        rollout_step(&c);
-        control_step(&c);
-        fleet_nap_ms(10);
-        if (fleet_mono_ms() > tell_ms) {
-            tell_ms = fleet_mono_ms() + 30000;
-            fleet_read_log(f);
-            printf("%lld s left, %zu records\n", (long long)(until_ms - fleet_mono_ms()) / 1000,
-                   f->record_count);
-            (void)fflush(stdout);
-        }
-    }
+    attack(&c);
     chaos_heal(&c);
     control_heal(&c);
     /* Long enough for what was interrupted to be found, and run again. */
@@ -219,6 +248,7 @@ int main(int argc, char **argv)
     static const struct option known[] = {
         {"backend", required_argument, NULL, 'b'}, {"minutes", required_argument, NULL, 'm'},
         {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'r'},
+        {"kills", required_argument, NULL, 'k'},   {"rollouts", required_argument, NULL, 'o'},
         {"nomark", no_argument, NULL, 'x'},        {NULL, 0, NULL, 0}};
     const char *backend = "sqlite";
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -231,6 +261,12 @@ int main(int argc, char **argv)
             break;
         case 's':
             seconds = (int64_t)number(optarg);
+            break;
+        case 'k':
+            kills = number(optarg);
+            break;
+        case 'o':
+            rollouts = number(optarg);
             break;
         case 'x':
             nomark = true;

@@ -53,6 +53,9 @@ typedef struct paused {
 typedef struct campaign {
     fleet *f;
     uint64_t random;
+    bool kills_only, rollouts_only;
+    size_t scanned; /* records */
+    int open_runs[FLEET_NODES_MAX];
     slot slots[SLOTS];
     int store_fault; /* of the store or its server; -1: none */
     int64_t store_until_ms;
@@ -86,7 +89,9 @@ uint64_t campaign_random(campaign *c, uint64_t below);
 
 /* chaos.c: nodes and what happens to them. */
 void chaos_begin(campaign *c);
-void chaos_step(campaign *c); /* ends faults that are over, begins others */
+void chaos_step(campaign *c);       /* ends faults that are over, begins others */
+void chaos_step_kills(campaign *c); /* kill -9 of nodes that are in the midst of a run, only */
+void chaos_reap(campaign *c);
 void chaos_heal(campaign *c);
 void chaos_end(campaign *c); /* all nodes leave */
 const char *chaos_name(int fault);

@@ -99,7 +99,7 @@ static void forget(fleet_node *node)
 }
 
 /* Those that left, and none that did by itself. */
-static void reap(campaign *c)
+void chaos_reap(campaign *c)
 {
     int status = 0;
     size_t kept = 0;
@@ -251,7 +251,7 @@ static void start_store_fault(campaign *c)
 void chaos_step(campaign *c)
 {
     int64_t now_ms = fleet_mono_ms();
-    reap(c);
+    chaos_reap(c);
     for (size_t i = 0; i < SLOTS; i++) {
         if (c->slots[i].fault >= 0 && now_ms >= c->slots[i].until_ms) {
             end_fault(c, &c->slots[i]);
@@ -280,6 +280,39 @@ void chaos_step(campaign *c)
     }
 }
 
+static void count_open_runs(campaign *c)
+{
+    fleet *f = c->f;
+    fleet_read_log(f);
+    for (; c->scanned < f->record_count; c->scanned++) {
+        const record *entry = &f->records[c->scanned];
+        c->open_runs[entry->node] += entry->what == RECORD_START;
+        c->open_runs[entry->node] -= entry->what == RECORD_END;
+    }
+}
+
+void chaos_step_kills(campaign *c)
+{
+    chaos_reap(c);
+    count_open_runs(c);
+    size_t dead = 0;
+    for (size_t i = 0; i < SLOTS; i++) {
+        slot *at = &c->slots[i];
+        if (at->fault >= 0 && fleet_mono_ms() >= at->until_ms) {
+            end_fault(c, at);
+        }
+        dead += at->fault >= 0;
+    }
+    slot *at = &c->slots[campaign_random(c, SLOTS)];
+    if (dead < 2 && at->fault < 0 && campaign_random(c, 8) == 0 &&
+        c->open_runs[at->node->index] > 0) {
+        (void)start_fault(c, at, FAULT_KILL);
+        c->faults[FAULT_KILL]++;
+        at->fault = FAULT_KILL;
+        at->until_ms = fleet_mono_ms() + (int64_t)campaign_random(c, 200);
+    }
+}
+
 void chaos_heal(campaign *c)
 {
     end_store_fault(c);
@@ -296,7 +329,7 @@ void chaos_end(campaign *c)
     }
     for (int64_t until_ms = fleet_mono_ms() + FLEET_SOON_MS;
          c->leaving_count > 0 && fleet_mono_ms() < until_ms;) {
-        reap(c);
+        chaos_reap(c);
         fleet_nap_ms(10);
     }
     c->not_left = c->leaving_count;

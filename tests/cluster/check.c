@@ -134,6 +134,11 @@ static int by_schedule(const void *left, const void *right)
     return by_start(left, right);
 }
 
+static bool asks_for_reruns(const check_job *job)
+{
+    return job->settings != NULL && strstr(job->settings, "recover=rerun") != NULL;
+}
+
 static bool is_of_schedule(const run *one)
 {
     return one->kind == JOBSCHED_KIND_SCHEDULED || one->kind == JOBSCHED_KIND_CATCH_UP;
@@ -189,7 +194,9 @@ static void check_twice(share *one, check_report *report)
     for (size_t i = 1; i < one->run_count; i++) {
         const run *now = &one->runs[i];
         const run *before = &one->runs[i - 1];
-        if (now->scheduled_ms == before->scheduled_ms && is_of_schedule(now)) {
+        if (now->scheduled_ms == before->scheduled_ms &&
+            (is_of_schedule(now) ||
+             (now->kind == JOBSCHED_KIND_RERUN && !asks_for_reruns(one->job)))) {
             fault(report, &report->twice,
                   "twice: %s %" PRId64 " on n%d and n%d, tokens %" PRIu64 " and %" PRIu64,
                   one->job->name, now->scheduled_ms, (int)before->node, (int)now->node,

@@ -73,6 +73,12 @@ static void fire_twice(history *h)
     h->input.record_count += 2;
 }
 
+static void rerun_unasked(history *h)
+{
+    fire_twice(h);
+    h->records[2 * RUNS].kind = h->records[2 * RUNS + 1].kind = JOBSCHED_KIND_RERUN;
+}
+
 static void lose(history *h)
 {
     memmove(&h->records[4], &h->records[6], 4 * sizeof(record));
@@ -156,6 +162,7 @@ static const struct {
     size_t counter; /* offset in check_report; 0 is "twice" */
 } cases[] = {
     {"G1 the same instant twice", fire_twice, offsetof(check_report, twice)},
+    {"G1 a rerun that nobody asked for", rerun_unasked, offsetof(check_report, twice)},
     {"G9 an instant that nobody knows of", lose, offsetof(check_report, lost)},
     {"G3 a microsecond early", fire_early, offsetof(check_report, early)},
     {"G4 begins before the one before ends", overlap, offsetof(check_report, overlaps)},
