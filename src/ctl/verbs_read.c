@@ -181,12 +181,25 @@ static const char *const run_columns[] = {"SCHEDULED", "JOB",  "KIND",  "OUTCOME
                                           "TOOK",      "NODE", "TOKEN", "NOTE"};
 #define RUN_COLUMNS (sizeof run_columns / sizeof run_columns[0])
 
+static int ignore_job(const jobsched_job_record *job, void *user_data)
+{
+    (void)job;
+    (void)user_data;
+    return 0;
+}
+
 static int show_runs(const ctl_request *request, jobsched *cluster)
 {
     const char *job = request->argument_count > 0 ? request->arguments[0] : NULL;
     ctl_listing listing = begin(request, run_columns, RUN_COLUMNS);
 
     if (jobsched_runs(cluster, job, request->count, add_run, &listing) != JOBSCHED_OK) {
+        drop(&listing);
+        return ctl_library(request);
+    }
+    /* No runs of a job that nobody knows is another answer. */
+    if (job != NULL && listing.count == 0 &&
+        jobsched_jobs(cluster, job, ignore_job, NULL) == JOBSCHED_ENOTFOUND) {
         drop(&listing);
         return ctl_library(request);
     }

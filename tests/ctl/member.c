@@ -1,0 +1,71 @@
+/* member.c: one process of the cluster that cluster.sh walks through: "member NAME" registers the
+ * jobs, says "ready", and ends when its standard input does. The lock is that of the environment. */
+#include <jobsched.h>
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static int succeed(jobsched_run *run, void *user_data)
+{
+    (void)user_data;
+    (void)jobsched_run_note(run, "all well");
+    return jobsched_run_progress(run, 3, 3);
+}
+
+static int fail_with_7(jobsched_run *run, void *user_data)
+{
+    (void)run;
+    (void)user_data;
+    return 7;
+}
+
+/* Goes on until it is told to stop. */
+static int linger(jobsched_run *run, void *user_data)
+{
+    (void)user_data;
+    while (jobsched_run_should_stop(run) == 0) {
+        (void)poll(NULL, 0, 5);
+    }
+    return JOBSCHED_ECANCELED;
+}
+
+static int add(jobsched *s, const char *name, jobsched_run_fn run)
+{
+    jobsched_job_spec spec;
+
+    JOBSCHED_INIT(&spec);
+    spec.name = name;
+    spec.schedule = "0 3 1 1 *"; /* nothing is due during the walk */
+    spec.timezone = "UTC";
+    spec.version = 3;
+    spec.run = run;
+    return jobsched_add(s, &spec, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    jobsched_options options;
+    jobsched *s = NULL;
+    char byte;
+
+    JOBSCHED_INIT(&options);
+    options.node_name = argc > 1 ? argv[1] : NULL;
+    options.app_version = "1.2.3";
+    options.lease_ms = 6000;
+    options.request_timeout_ms = 2000;
+    if (jobsched_set_from_environment(&options) != 0 || jobsched_open(&options, &s) != 0 ||
+        add(s, "nightly", succeed) != 0 || add(s, "broken", fail_with_7) != 0 ||
+        add(s, "lingering", linger) != 0 || add(s, "odd \x1b[2J'; DROP TABLE", succeed) == 0 ||
+        jobsched_start(s) != 0) {
+        (void)fprintf(stderr, "member: %s\n", jobsched_last_error()->message);
+        return 1;
+    }
+    (void)puts("ready");
+    (void)fflush(stdout);
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    (void)jobsched_drain(s, 10000);
+    return jobsched_close(s) == 0 ? 0 : 1;
+}
