@@ -69,6 +69,15 @@ JOBSCHED_API int jobsched_open(const jobsched_options *options, jobsched **out_s
  * Borrowed, valid as long as the scheduler. */
 JOBSCHED_API const char *jobsched_node_id(const jobsched *scheduler);
 
+/* Overrides one setting of a job that is registered later, from text: "job.NAME.schedule",
+ * "0 4 * * *"; the keys behind NAME are those of jobsched_job_set(), without "name". What comes
+ * later replaces what came before, the file of options.overrides included. The cluster sees an
+ * edited definition, so all nodes should say the same. Overrides of jobs that are not registered
+ * when the scheduler is started are told by OVERRIDE_UNKNOWN.
+ * EINVAL, EPARSE  the key or the value; the error names both and what is allowed.
+ * ESTATE          the job is registered already. */
+JOBSCHED_API int jobsched_override(jobsched *scheduler, const char *key, const char *value);
+
 /* Registers a job on this node and, while started, announces and arms it. Strings
  * in spec are copied; user_data is handed to user_data_free after the last run (and
  * stays the caller's when this call fails).

@@ -133,9 +133,9 @@ static void drop_batches(jobsched *s)
 
 static void init_queues(jobsched *s)
 {
-    jsi_link *const lists[] = {&s->looking,   &s->stood, &s->withdrawing, &s->unannounced,
-                               &s->ready,     &s->held,  &s->active,      &s->work,
-                               &s->finishing, &s->stops, &s->events};
+    jsi_link *const lists[] = {&s->overrides,   &s->looking,   &s->stood, &s->withdrawing,
+                               &s->unannounced, &s->ready,     &s->held,  &s->active,
+                               &s->work,        &s->finishing, &s->stops, &s->events};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         jsi_list_init(lists[i]);
     }
@@ -224,7 +224,8 @@ int jobsched_open(const jobsched_options *options, jobsched **out_scheduler)
         return failed;
     }
     init_queues(s);
-    failed = jsi_leader_init(s);
+    failed = jsi_overrides_read(s);
+    failed = failed != 0 ? failed : jsi_leader_init(s);
     failed = failed != 0 ? failed : jsi_backend_open(s);
     if (failed != 0) {
         jsi_scheduler_empty(s);
@@ -292,6 +293,7 @@ int jobsched_add(jobsched *scheduler, const jobsched_job_spec *spec, int64_t *ou
     if (failed == 0 && copy.name != NULL) {
         failed = jsi_reserved_check(copy.name);
     }
+    failed = failed != 0 ? failed : jsi_override_apply(s, &copy);
     jsi_job *job = NULL;
     failed = failed != 0 ? failed : jsi_job_new(s, &copy, &job);
     if (failed != 0) {

@@ -144,7 +144,7 @@ typedef struct jsi_thread {
 
 /* The options with defaults filled in and texts copied. */
 typedef struct jsi_settings {
-    char *lock, *name_space, *node_name, *app_version, *zone_directory;
+    char *lock, *name_space, *node_name, *app_version, *zone_directory, *overrides;
     int64_t lease_ms, request_timeout_ms, misfire_after_ms, history_age_ms;
     uint32_t workers, history_count;
     bool control_only, leader;
@@ -190,6 +190,8 @@ struct jobsched {
     uint32_t references; /* the owner, and each run that outlives jobsched_close */
     jsi_map jobs;
     jsi_due due;
+    jsi_link overrides; /* of override.c, oldest first */
+    size_t override_count;
     jsi_link unannounced;       /* jsi_job.link */
     jsi_link looking;           /* jsi_job.link: their definitions in force are to be looked at */
     jsi_link stood;             /* jsi_job.link: others' definitions are in force */
@@ -334,6 +336,15 @@ void jsi_definition_read(const char *text, jsi_definition *out_definition);
 /* The next occurrence of a job of the cluster by a definition. Needs the lock not held. */
 int64_t jsi_definition_next(jobsched *s, const jsi_definition *definition,
                             const jobsched_job_record *record);
+
+/* ---- override.c ------------------------------------------------------------ */
+
+/* Reads the file that the settings name. */
+int jsi_overrides_read(jobsched *s);
+/* Changes a spec that has all fields; its texts are then borrowed from the scheduler. */
+int jsi_override_apply(jobsched *s, jobsched_job_spec *spec);
+void jsi_override_tell_unknown_locked(jobsched *s);
+void jsi_overrides_fini(jobsched *s);
 
 /* ---- decide.c ------------------------------------------------------------ */
 

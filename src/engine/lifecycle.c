@@ -28,6 +28,7 @@ int jobsched_start(jobsched *scheduler)
         s->state = JSI_STARTED; /* also keeps a second caller from starting threads */
         s->keep_now = true;
         emit_plain_locked(s, JOBSCHED_EVENT_STARTED);
+        jsi_override_tell_unknown_locked(s);
     }
     (void)pthread_mutex_unlock(&s->lock);
     if (before == JSI_STARTED) {
@@ -287,6 +288,7 @@ void jsi_scheduler_empty(jobsched *s)
     drop_jobs(s); /* with what they wait for; then what outlives its job's registration */
     drop_asks(s);
     jsi_withdrawals_fini(s);
+    jsi_overrides_fini(s);
 }
 
 int jobsched_close(jobsched *scheduler)

@@ -67,6 +67,10 @@ enum {
     JSI_RETRY_FIRST_MS = 50,
     JSI_RETRY_MAX_MS = 2000,
 
+    /* A file beyond this is not one that people write by hand; it is read whole at open. */
+    JSI_OVERRIDES_MAX = 2000,
+    JSI_OVERRIDES_BYTES_MAX = 1024 * 1024,
+
     /* How often those that stand by ask whether somebody leads: a takeover after a clean stop
      * takes this long, and each of them costs two requests a second. */
     JSI_LEADER_AGAIN_MS = 500,

@@ -38,6 +38,7 @@ static const setting_entry option_settings[] = {
     {"history_age", SPAN, FIELD(jobsched_options, history_age_ms), 1000, JSI_SPAN_MAX_MS, NULL},
     {"control_only", FLAG, FIELD(jobsched_options, control_only), 0, 1, NULL},
     {"leader", FLAG, FIELD(jobsched_options, leader), 0, 1, NULL},
+    {"overrides", TEXT, FIELD(jobsched_options, overrides), 0, 0, NULL},
 };
 
 static const char *const misfires[] = {"once", "skip", "all", NULL};
@@ -370,7 +371,9 @@ static int pick_texts(jsi_settings *settings, const jobsched_options *options,
     settings->node_name = jsi_strdup(allocator, node);
     settings->app_version = jsi_strdup(allocator, version);
     settings->zone_directory = jsi_strdup(allocator, options->zone_directory);
-    if (options->zone_directory != NULL && settings->zone_directory == NULL) {
+    settings->overrides = jsi_strdup(allocator, options->overrides);
+    if ((options->zone_directory != NULL && settings->zone_directory == NULL) ||
+        (options->overrides != NULL && settings->overrides == NULL)) {
         return JOBSCHED_ENOMEM;
     }
     return settings->lock == NULL || settings->name_space == NULL || settings->node_name == NULL ||
@@ -400,5 +403,6 @@ void jsi_settings_fini(jsi_settings *settings, const jobsched_allocator *allocat
     jsi_free(allocator, settings->node_name);
     jsi_free(allocator, settings->app_version);
     jsi_free(allocator, settings->zone_directory);
+    jsi_free(allocator, settings->overrides);
     *settings = (jsi_settings){0};
 }

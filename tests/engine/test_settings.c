@@ -29,6 +29,8 @@ static const struct key_case option_cases[] = {
     {"workers", "1024", 1024, 1, 1024, OPTION(workers)},
     {"history_count", "10000000", 10000000, 1, 10000000, OPTION(history_count)},
     {"history_age", "1s", 1000, 1000, JSI_SPAN_MAX_MS, OPTION(history_age_ms)},
+    {"control_only", "yes", 1, 0, 0, OPTION(control_only)},
+    {"leader", "on", 1, 0, 0, OPTION(leader)},
 };
 
 static const struct key_case spec_cases[] = {
@@ -230,7 +232,9 @@ static void test_environment(void **state)
                {"JOBSCHED_NODE_NAME", "left"},     {"JOBSCHED_APP_VERSION", "v7"},
                {"JOBSCHED_LEASE", "20s"},          {"JOBSCHED_REQUEST_TIMEOUT", "250ms"},
                {"JOBSCHED_MISFIRE_AFTER", "1m"},   {"JOBSCHED_WORKERS", "9"},
-               {"JOBSCHED_HISTORY_COUNT", "77"},   {"JOBSCHED_HISTORY_AGE", "8d"}};
+               {"JOBSCHED_HISTORY_COUNT", "77"},   {"JOBSCHED_HISTORY_AGE", "8d"},
+               {"JOBSCHED_LEADER", "yes"},         {"JOBSCHED_OVERRIDES", "/etc/x"},
+               {"JOBSCHED_CONTROL_ONLY", "true"}};
     jobsched_options options;
     JOBSCHED_INIT(&options);
     options.workers = 3;
@@ -249,6 +253,9 @@ static void test_environment(void **state)
     assert_equal(options.request_timeout_ms, 250);
     assert_equal(options.misfire_after_ms, 60000);
     assert_equal(options.workers, 9);
+    assert_equal(options.leader, 1);
+    assert_equal(options.control_only, 1);
+    assert_string_equal(options.overrides, "/etc/x");
     assert_equal(options.history_count, 77);
     assert_equal(options.history_age_ms, 691200000);
     assert_equal(setenv("JOBSCHED_LEASE", "20", 1), 0);
