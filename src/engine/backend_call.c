@@ -54,14 +54,21 @@ static request_frame begin(const jobsched *s, int lane)
                            .sent_mono_ms = jsi_mono(s)};
 }
 
-static void tell_failed(jobsched *s, int code, const char *operation)
+static void tell_failed_locked(jobsched *s, int code, const char *operation)
 {
-    char message[JOBSCHED_MESSAGE_BYTES + 32];
+    char message[JOBSCHED_MESSAGE_BYTES + 96];
     jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_FAILED, NULL, NULL);
     const jobsched_error *error = jobsched_last_error();
-    (void)snprintf(message, sizeof message, "%s: %s", operation,
-                   error->code == code ? error->message : jobsched_code_text(code));
+    int length = snprintf(message, sizeof message, "%s: %s", operation,
+                          error->code == code ? error->message : jobsched_code_text(code));
+    if (s->failures_untold > 0 && length > 0 && (size_t)length < sizeof message) {
+        (void)snprintf(message + length, sizeof message - (size_t)length,
+                       " (%llu other failures were not told)",
+                       (unsigned long long)s->failures_untold);
+    }
+    s->failures_untold = 0;
     event.code = code;
+    event.count = 1;
     event.message = message;
     jsi_emit_locked(s, &event);
 }
@@ -83,10 +90,37 @@ static void tell_step_locked(jobsched *s, const jsi_timesync *before)
 }
 
 /* Whether a failure is told: the first of a row, and then each time the row has doubled, so that
- * an outage of hours is a few records. */
-static bool is_told(int failures)
+ * an outage of hours is a few records; and the first of each class in a row, since another class
+ * wants another remedy. A backend that comes and goes is told so often in a minute and no more. */
+static bool is_told_locked(jobsched *s, jsi_outage *outage, int code)
 {
-    return (failures & (failures - 1)) == 0;
+    uint32_t class = code < 0 && code > -32 ? UINT32_C(1) << -code : 1;
+    int64_t mono_ms = jsi_mono(s);
+    bool doubled = (outage->failures & (outage->failures - 1)) == 0;
+    if (!doubled && (outage->told_classes & class) != 0) {
+        return false;
+    }
+    if (mono_ms - s->failures_from_mono_ms >= JSI_FAILURES_TOLD_SPAN_MS) {
+        s->failures_from_mono_ms = mono_ms;
+        s->failures_told = 0;
+    }
+    if (s->failures_told >= JSI_FAILURES_TOLD_MAX) {
+        s->failures_untold++;
+        return false;
+    }
+    s->failures_told++;
+    outage->told_classes |= class;
+    return true;
+}
+
+/* Told only where the outage was. */
+static void recover_locked(jobsched *s, jsi_outage *outage)
+{
+    if (outage->told_classes != 0) {
+        jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_RECOVERED, NULL, NULL);
+        jsi_emit_locked(s, &event);
+    }
+    *outage = (jsi_outage){.failures = 0};
 }
 
 /* Only a renewal proves that what shows this node alive is there (again). */
@@ -103,8 +137,8 @@ static int end(jobsched *s, const request_frame *frame, int code, const char *op
 {
     int64_t received_mono_ms = jsi_mono(s); /* before the lock, whose wait is no part of the trip */
     (void)pthread_mutex_lock(&s->lock);
-    int *failures =
-        frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_failures : &s->backend_failures;
+    jsi_outage *outage =
+        frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_outage : &s->claim_outage;
     if (frame->call.lane == JOBSCHED_LANE_KEEP) {
         note_session_locked(s, frame, code);
     }
@@ -113,18 +147,16 @@ static int end(jobsched *s, const request_frame *frame, int code, const char *op
         jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, received_mono_ms);
         tell_step_locked(s, &before);
         jsi_wake_tick_locked(s);
-        if (*failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
-            *failures = 0;
-            jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_RECOVERED, NULL, NULL);
-            jsi_emit_locked(s, &event);
+        if (outage->failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
+            recover_locked(s, outage);
         }
     } else {
         s->stats.backend_errors++;
         /* On the admin lane the caller is told instead. */
         if (frame->call.lane != JOBSCHED_LANE_ADMIN) {
-            (*failures)++;
-            if (is_told(*failures)) {
-                tell_failed(s, code, operation);
+            outage->failures++;
+            if (is_told_locked(s, outage, code)) {
+                tell_failed_locked(s, code, operation);
             }
         }
     }

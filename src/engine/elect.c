@@ -8,14 +8,14 @@
 
 void jsi_rest_locked(jobsched *s)
 {
-    int doublings = s->backend_failures < 8 ? s->backend_failures : 8;
+    int doublings = s->claim_outage.failures < 8 ? s->claim_outage.failures : 8;
     int64_t span_ms = (int64_t)JSI_RETRY_FIRST_MS << doublings;
     if (span_ms > JSI_RETRY_MAX_MS) {
         span_ms = JSI_RETRY_MAX_MS;
     }
     /* Half to whole: nodes that failed together do not come back together. */
     uint64_t spread = jsi_fnv1a64(JSI_FNV1A64_INIT, s->node_id, sizeof s->node_id);
-    spread = jsi_mix64(spread + (uint64_t)s->backend_failures);
+    spread = jsi_mix64(spread + (uint64_t)s->claim_outage.failures);
     span_ms = span_ms / 2 + (int64_t)(spread % (uint64_t)(span_ms / 2 + 1));
     s->retry_at_mono_ms = jsi_mono(s) + span_ms;
 }

@@ -160,6 +160,12 @@ typedef struct jsi_definition {
 
 enum { JSI_THREAD_TICK, JSI_THREAD_ELECT, JSI_THREAD_KEEP, JSI_THREAD_EVENT, JSI_THREAD_COUNT };
 
+/* Failures of one lane since its last success. */
+typedef struct jsi_outage {
+    int failures;
+    uint32_t told_classes; /* a bit per JOBSCHED_E... code */
+} jsi_outage;
+
 struct jobsched {
     /* fixed at open */
     jobsched_allocator allocator;
@@ -231,8 +237,10 @@ struct jobsched {
     size_t event_count;
     uint64_t events_lost; /* since the last EVENTS_DROPPED event */
 
-    int backend_failures; /* in a row, on lane CLAIM */
-    int keep_failures;
+    jsi_outage claim_outage, keep_outage; /* of lanes CLAIM and KEEP */
+    int64_t failures_from_mono_ms;        /* since when failures_told counts */
+    uint32_t failures_told;
+    uint64_t failures_untold; /* since the last that was told */
     int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
     int64_t beat_at_mono_ms;
     int64_t lost_at_mono_ms; /* from when on the store may pass this node's runs on, whatever their

@@ -134,7 +134,7 @@ static int64_t retry_ms_locked(const jobsched *s)
 {
     int64_t span_ms = beat_ms_locked(s) / 4;
     if (s->lost_at_mono_ms != JOBSCHED_NONE) {
-        int doublings = s->keep_failures < 6 ? s->keep_failures : 6;
+        int doublings = s->keep_outage.failures < 6 ? s->keep_outage.failures : 6;
         span_ms = jsi_earlier(span_ms, (int64_t)JSI_RETRY_FIRST_MS << doublings);
     }
     return span_ms;

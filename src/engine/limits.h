@@ -92,6 +92,11 @@ enum {
     JSI_CLOCK_FAR_MS = 2000,
     JSI_MARK_AHEAD_MS = 2000,
 
+    /* At most so many BACKEND_FAILED events in such a span, for a backend that fails and recovers
+     * again and again. */
+    JSI_FAILURES_TOLD_MAX = 20,
+    JSI_FAILURES_TOLD_SPAN_MS = 60 * 1000,
+
     /* How long jobsched_close() waits for library threads beyond two request timeouts. */
     JSI_CLOSE_GRACE_MS = 1000,
     /* The last part of a drain, in which runs are asked to stop. */

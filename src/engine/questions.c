@@ -52,7 +52,7 @@ int jobsched_stats_read(jobsched *scheduler, jobsched_stats *out_stats)
     stats.runs_active = s->active_count - (s->leader_run != NULL);
     stats.clock_offset_ms = jsi_timesync_now(&s->sync, mono_ms) - s->clock.wall_ms(s->clock.ctx);
     stats.last_tick_age_ms = s->ticked_at_mono_ms < 0 ? -1 : mono_ms - s->ticked_at_mono_ms;
-    stats.backend_ok = s->backend_failures == 0 && s->keep_failures == 0;
+    stats.backend_ok = s->claim_outage.failures == 0 && s->keep_outage.failures == 0;
     (void)pthread_mutex_unlock(&s->lock);
     size_t given_bytes = out_stats->struct_size;
     memcpy(out_stats, &stats, given_bytes < sizeof stats ? given_bytes : sizeof stats);

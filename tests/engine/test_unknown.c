@@ -277,6 +277,77 @@ static void test_no_error_is_an_answer(void **state)
     }
 }
 
+/* G8: the class of a failure is told by its code, the first of each class at once, also amid an
+ * outage of another class; and the outage is over once. */
+static void test_each_class_is_told_once_in_an_outage(void **state)
+{
+    (void)state;
+    static const int codes[] = {JOBSCHED_EUNREACHABLE, JOBSCHED_EUNKNOWN, JOBSCHED_EREFUSED,
+                                JOBSCHED_EACCESS,      JOBSCHED_ESCHEMA,  JOBSCHED_EDATALOST,
+                                JOBSCHED_EFULL};
+    enum { CODES = sizeof codes / sizeof codes[0] };
+    struct world world;
+    struct world_job job = {0};
+    begin(&world, &job, "@every 1s");
+    for (int pass = 0; pass < 3; pass++) {
+        for (size_t i = 0; i < CODES; i++) {
+            fake_backend_fail(&world.fake, FAKE_CLAIM, codes[i], FAKE_FOR_EVER, false);
+            world_run(&world, 5000);
+        }
+    }
+    size_t told[CODES] = {0},
+           all = event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_FAILED, NULL);
+    for (size_t i = 0; i < all; i++) {
+        int code = event_log_find(&world.events, JOBSCHED_EVENT_BACKEND_FAILED, i)->event.code;
+        for (size_t j = 0; j < CODES; j++) {
+            told[j] += codes[j] == code;
+        }
+    }
+    for (size_t i = 0; i < CODES; i++) {
+        assert_true(told[i] >= 1);
+    }
+    assert_at_most(all, CODES + 8); /* and as the row doubles */
+    fake_backend_fail(&world.fake, FAKE_CLAIM, 0, 0, false);
+    world_run(&world, 5000);
+    assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_RECOVERED, NULL), 1);
+    world_close(&world);
+}
+
+/* Each second call fails: an hour of that is a bounded number of records in each minute, none of
+ * them untold for good, and as many recoveries at most. */
+static void fail_each_second(struct fake_backend *fake, enum fake_operation operation, void *items,
+                             size_t count)
+{
+    (void)items;
+    (void)count;
+    if (operation == FAKE_CLAIM && fake_backend_calls(fake, FAKE_CLAIM) % 2 == 0) {
+        fake_backend_fail(fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 1, false);
+    }
+}
+
+static void test_flapping_is_told_within_bounds(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    begin(&world, &job, "@every 1s");
+    world.fake.before = fail_each_second;
+    world_run(&world, 1800000);
+    size_t failed = event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_FAILED, NULL);
+    assert_true(failed >= 20);
+    assert_at_most(failed, 31 * JSI_FAILURES_TOLD_MAX);
+    assert_at_most(event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_RECOVERED, NULL), failed);
+    size_t with_rest = 0;
+    for (size_t i = 0; i < failed; i++) {
+        with_rest +=
+            strstr(event_log_find(&world.events, JOBSCHED_EVENT_BACKEND_FAILED, i)->message,
+                   "other failures were not told") != NULL;
+    }
+    assert_true(with_rest >= 20);   /* one a minute */
+    assert_true(job.calls >= 1700); /* and the job runs all the same */
+    world_close(&world);
+}
+
 struct pace {
     struct world *world;
     int64_t last_ms;
@@ -470,6 +541,8 @@ int main(void)
         cmocka_unit_test(test_unknown_is_settled_after_stop),
         cmocka_unit_test(test_lost_trigger_fires_once),
         cmocka_unit_test(test_no_error_is_an_answer),
+        cmocka_unit_test(test_each_class_is_told_once_in_an_outage),
+        cmocka_unit_test(test_flapping_is_told_within_bounds),
         cmocka_unit_test(test_outage_is_bounded_in_every_way),
         cmocka_unit_test(test_announce_is_repeated),
         cmocka_unit_test(test_withdraw_while_unannounced),

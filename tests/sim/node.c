@@ -123,6 +123,7 @@ void sim_node_open(struct sim_node *node)
     node->asked_to_stop = node->closed = node->crashes = false;
     node->crash_in = 0;
     node->thaw_ms = 0;
+    node->lost_at_ms = JOBSCHED_NONE;
     node->command_at = node->command_count = 0;
     arena_init(&node->arena);
     node->allocator = arena_allocator(&node->arena);
@@ -152,7 +153,7 @@ void sim_node_open(struct sim_node *node)
                    (unsigned long long)node->number);
     for (int i = 0; i < SIM_LANES; i++) {
         struct sim_thread *thread = &node->threads[i];
-        thread->busy = false;
+        thread->busy = thread->broken = false;
         thread->more = true;
         thread->wait = SIM_FREE;
         thread->again_ms = JOBSCHED_NONE;
@@ -231,9 +232,30 @@ void sim_node_restart(struct sim_node *node, int64_t down_ms, int release)
     sim_node_settle(node);
 }
 
+void sim_node_session_lost(struct sim_node *node)
+{
+    if (node->state == SIM_DOWN) {
+        return;
+    }
+    struct sim_thread *keep = &node->threads[SIM_KEEP];
+    node->lost_at_ms = sim_mono_ms(node) + node->world->model.grace_ms - SIM_NOTICE_MS;
+    node->s->keep_now = true;
+    keep->starved_ms = 0;
+    if (keep->busy) { /* its call is cut short, too */
+        keep->broken = true;
+        sim_push(node->world, (struct sim_event){.at_ms = node->world->now_ms,
+                                                 .kind = SIM_EVENT_RESUME,
+                                                 .a = SIM_KEEP,
+                                                 .b = keep->ticket,
+                                                 .number = node->number});
+    }
+    sim_node_settle(node);
+}
+
 void sim_node_freeze(struct sim_node *node, int64_t span_ms)
 {
-    if (node->state != SIM_DOWN && !sim_node_is_frozen(node)) {
+    /* Who stands still while its session ends by force cannot be told in time: not promised. */
+    if (node->state != SIM_DOWN && !sim_node_is_frozen(node) && node->lost_at_ms == JOBSCHED_NONE) {
         node->thaw_ms = node->world->now_ms + span_ms;
         sim_note(node->world, "freeze", node->number, (uint64_t)span_ms, 0);
         sim_push(node->world, (struct sim_event){.at_ms = node->thaw_ms,
@@ -325,7 +347,7 @@ static bool starves(struct sim_node *node, int64_t *starved_ms)
         return true;
     }
     if (world->active[SIM_STARVE] > 0 && *starved_ms < world->now_ms &&
-        sim_chance(&world->random, world->percent)) {
+        node->lost_at_ms == JOBSCHED_NONE && sim_chance(&world->random, world->percent)) {
         world->injected[SIM_STARVE]++;
         *starved_ms = world->now_ms + sim_scaled(&world->random, 1, world->lease_ms);
         sim_trouble_now(world);
@@ -392,7 +414,7 @@ bool sim_node_is_quiet(const struct sim_node *node)
 {
     const struct sim_world *world = node->world;
     return world->trouble_ms + 4 * world->lease_ms < world->now_ms && world->model.news == 0 &&
-           jsi_list_is_empty(&node->s->active) && node->s->keep_failures == 0 &&
+           jsi_list_is_empty(&node->s->active) && node->s->keep_outage.failures == 0 &&
            !node->s->keep_now && !node->threads[SIM_KEEP].busy &&
            world->now_ms - node->contact_ms < 86400000;
 }
@@ -541,6 +563,7 @@ void sim_node_resume(struct sim_node *node, enum sim_lane lane)
 {
     struct sim_thread *thread = &node->threads[lane];
     node->running = lane;
+    thread->ticket++;
     thread->busy = fiber_resume(&thread->fiber);
     if (node->crashes || !sim_node_is_frozen(node)) {
         sim_node_settle(node);
