@@ -132,7 +132,7 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
             return false;
         }
-        if (ask->job->withdrawn) {
+        if (ask->job->withdrawn || s->state != JSI_STARTED) {
             return false; /* it waits in the store for whoever offers the job */
         }
         ask->not_before_mono_ms = jsi_mono(s) + held_again_ms(claim);
@@ -140,8 +140,8 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         jsi_wake_tick_locked(s);
         return true;
     case JOBSCHED_ANSWER_BUSY:
-        if (ask->job->withdrawn) {
-            return false;
+        if (ask->job->withdrawn || s->state != JSI_STARTED) {
+            return false; /* nobody would ask again, and a drain would wait for it */
         }
         ask->not_before_mono_ms = jsi_mono(s) + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS);
         jsi_list_append(&s->held, &ask->link);
