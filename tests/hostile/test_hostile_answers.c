@@ -125,6 +125,49 @@ static void test_a_finish_is_asked_again(void **state)
     }
 }
 
+/* ---- an answer that comes after the stop ------------------------------------------ */
+
+static void stop_and_put_off(struct fake_backend *fake, enum fake_operation operation, void *items,
+                             size_t count)
+{
+    struct world *world = fake->hook_data;
+
+    if (operation == FAKE_CLAIM && count == 1 && world->s->state == JSI_STARTED) {
+        jobsched_claim *claim = items;
+        claim->answer = *(int32_t *)world->options.observer_data;
+        claim->wait_ms = 5;
+        assert_equal(jobsched_stop(world->s), 0);
+    }
+}
+
+/* A trigger that is to be asked again later, told while we stop: nobody would ask it again, so a
+ * drain must not wait for it until its deadline (G11; seen on Postgres, whose BUSY is common). */
+static void test_what_is_put_off_while_stopping_is_dropped(void **state)
+{
+    (void)state;
+    static const int32_t answers[] = {JOBSCHED_ANSWER_BUSY, JOBSCHED_ANSWER_HELD};
+    for (size_t i = 0; i < 2; i++) {
+        struct world world;
+        struct world_job job = {0};
+        struct lies none = {.operation = FAKE_OPERATIONS};
+        int32_t answer = answers[i];
+        begin(&world, &job, &none, "@every 1h");
+        world.options.observer_data = &answer;
+        world.fake.hook_data = &world;
+        world.fake.after = stop_and_put_off;
+        jobsched_job_spec spec = world_spec(&world, &job, "waits", "@every 1h");
+        spec.overlap = JOBSCHED_OVERLAP_QUEUE;
+        world_add(&world, &spec);
+        (void)world_settle(&world);
+        assert_equal(jobsched_trigger(world.s, "waits", NULL, NULL), 0);
+        (void)world_settle(&world);
+        world_run(&world, 5000);
+        assert_equal(jobsched_drain(world.s, 0), 0);
+        assert_equal(job.calls, 0);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +175,7 @@ int main(void)
         cmocka_unit_test(test_a_renewal_counts_only_when_it_is_answered),
         cmocka_unit_test(test_a_run_outlives_some_nonsense),
         cmocka_unit_test(test_a_finish_is_asked_again),
+        cmocka_unit_test(test_what_is_put_off_while_stopping_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
 }
