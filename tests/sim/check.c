@@ -362,6 +362,7 @@ static void forget(struct sim_world *world, struct check_job *one)
 void check_forgot(struct sim_world *world, bool begins)
 {
     world->check.forgets = begins;
+    world->check.forgot_ms = world->now_ms;
     for (int job = 0; begins && job < world->config.jobs; job++) {
         forget(world, &world->check.jobs[job]);
     }

@@ -24,7 +24,7 @@ struct check_run {
 struct check_trigger {
     char request[MODEL_REQUEST_BYTES];
     bool granted, resolved;
-    int64_t accepted_ms; /* 0: not known to be */
+    int64_t sent_ms, accepted_ms; /* 0: not known to be */
 };
 
 struct check_cut {
@@ -66,7 +66,8 @@ struct check {
     struct check_job jobs[MODEL_JOBS_MAX];
     int64_t server_high_ms; /* the latest the server's clock has shown */
     int64_t copied_ms;      /* what comes back in a failover is of this time */
-    bool forgets;           /* it is being brought back */
+    int64_t forgot_ms;      /* when it last came back */
+    bool forgets;           /* it is coming back */
 };
 
 struct sim_world;

@@ -138,10 +138,13 @@ void check_control_sent(struct sim_world *world, int verb, int job, const char *
         one->pause_sent_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_REMOVE) {
         one->remove_sent_ms = world->now_ms;
-    } else if (verb == JOBSCHED_VERB_TRIGGER && check_trigger_of(one, request) == NULL) {
+    } else if (verb == JOBSCHED_VERB_TRIGGER && check_trigger_of(one, request) != NULL) {
+        check_trigger_of(one, request)->sent_ms = world->now_ms;
+    } else if (verb == JOBSCHED_VERB_TRIGGER) {
         struct check_trigger *trigger = &one->triggers[one->trigger_at];
         one->trigger_at = (one->trigger_at + 1) % CHECK_RECENT;
         memset(trigger, 0, sizeof *trigger);
+        trigger->sent_ms = world->now_ms;
         (void)strncpy(trigger->request, request, sizeof trigger->request - 1);
     }
 }
@@ -167,17 +170,20 @@ void check_control_done(struct sim_world *world, int verb, int job, const char *
         return;
     }
     if (verb == JOBSCHED_VERB_PAUSE) {
-        one->paused = one->resume_sent_ms + MESSAGE_AGE_MAX_MS < one->pause_sent_ms &&
+        one->paused = one->pause_sent_ms > world->check.forgot_ms &&
+                      one->resume_sent_ms + MESSAGE_AGE_MAX_MS < one->pause_sent_ms &&
                       one->pause_sent_ms + 3 * SIM_REQUEST_TIMEOUT_MS > world->now_ms;
         one->paused_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_REMOVE) {
-        one->removed = one->changed_ms < one->remove_sent_ms;
+        one->removed =
+            one->changed_ms < one->remove_sent_ms && one->remove_sent_ms > world->check.forgot_ms;
         one->removed_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_CANCEL) {
         mark_cancelled(world, one);
     } else if (verb == JOBSCHED_VERB_TRIGGER) {
         struct check_trigger *trigger = check_trigger_of(one, request);
-        if (trigger != NULL && trigger->accepted_ms == 0) {
+        if (trigger != NULL && trigger->accepted_ms == 0 &&
+            trigger->sent_ms > world->check.forgot_ms) {
             trigger->accepted_ms = world->now_ms;
         }
     }

@@ -102,7 +102,12 @@ static int renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
     struct sim_request request = {
         .operation = SIM_RENEW, .call = call, .items = items, .count = count};
     (void)clock_offset_ms;
-    return sim_carry(backend, SIM_KEEP, &request);
+    struct sim_node *node = backend;
+    int code = sim_carry(node, SIM_KEEP, &request);
+    if (code == JOBSCHED_OK) {
+        node->lost_at_ms = JOBSCHED_NONE; /* it has a session again */
+    }
+    return code;
 }
 
 static int reap(void *backend, jobsched_call *call,

@@ -159,9 +159,11 @@ static void wait_for(struct sim_node *node, enum sim_wait what, int64_t span_ms)
 {
     struct sim_thread *thread = &node->threads[node->running];
     thread->wait = what;
+    thread->ticket++;
     sim_push(node->world, (struct sim_event){.at_ms = node->world->now_ms + span_ms,
                                              .kind = SIM_EVENT_RESUME,
                                              .a = (int)node->running,
+                                             .b = thread->ticket,
                                              .number = node->number});
     fiber_yield();
     thread->wait = SIM_FREE;
@@ -191,21 +193,41 @@ static void pass(struct sim_node *node, enum sim_wait what, int64_t span_ms)
     }
 }
 
-static int fail_unknown(struct sim_node *node, enum sim_lane lane, int64_t sent_ms)
+static int64_t earlier(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
+/* How long a call may take: a node without its session must know in time whether it gets a new one. */
+static int64_t patience(struct sim_node *node, enum sim_lane lane, int64_t sent_ms)
+{
+    int64_t left_ms = sent_ms + SIM_REQUEST_TIMEOUT_MS - node->world->now_ms;
+    if (lane == SIM_KEEP && node->lost_at_ms != JOBSCHED_NONE) {
+        int64_t lost_ms = (node->lost_at_ms - sim_mono_ms(node)) / 2;
+        left_ms = earlier(left_ms, lost_ms > 0 ? lost_ms : 0);
+    }
+    return left_ms;
+}
+
+static int fail(struct sim_node *node, enum sim_lane lane, jobsched_call *call, int code,
+                int64_t span_ms)
 {
     sim_trouble_now(node->world);
     node->handle->nonce_sent[lane]++; /* the connection is given up */
-    int64_t left_ms = sent_ms + SIM_REQUEST_TIMEOUT_MS - node->world->now_ms;
-    pass(node, SIM_REPLY, left_ms);
-    return jobsched_fail(JOBSCHED_EUNKNOWN, 0, "no answer in time");
+    if (!node->threads[node->running].broken) {
+        pass(node, SIM_REPLY, span_ms);
+    }
+    node->threads[node->running].broken = false;
+    if (lane == SIM_KEEP) {
+        call->lost_at_mono_ms = node->lost_at_ms;
+    }
+    return jobsched_fail(code, 0, "simulated trouble");
 }
 
-static int fail_known(struct sim_node *node, enum sim_lane lane, int code, int64_t span_ms)
+static int fail_unknown(struct sim_node *node, enum sim_lane lane, jobsched_call *call,
+                        int64_t sent_ms)
 {
-    sim_trouble_now(node->world);
-    node->handle->nonce_sent[lane]++;
-    pass(node, SIM_REPLY, span_ms);
-    return jobsched_fail(code, 0, "simulated trouble");
+    return fail(node, lane, call, JOBSCHED_EUNKNOWN, patience(node, lane, sent_ms));
 }
 
 static bool strikes(struct sim_world *world, enum sim_trouble kind)
@@ -270,32 +292,38 @@ int sim_carry(struct sim_node *node, enum sim_lane lane, struct sim_request *req
     thread->request = *request;
     world->requests++;
     if (strikes(world, SIM_ERRORS)) {
-        return fail_known(node, lane, codes[sim_below(&world->random, 6)],
-                          sim_below(&world->random, 50));
+        return fail(node, lane, request->call, codes[sim_below(&world->random, 6)],
+                    sim_below(&world->random, 50));
     }
     if (is_cut(node)) {
-        return sim_chance(&world->random, 30) ? fail_known(node, lane, JOBSCHED_EUNREACHABLE, 1)
-                                              : fail_unknown(node, lane, sent_ms);
+        return sim_chance(&world->random, 30)
+                   ? fail(node, lane, request->call, JOBSCHED_EUNREACHABLE, 1)
+                   : fail_unknown(node, lane, request->call, sent_ms);
     }
     if (strikes(world, SIM_LOST_REQUEST)) {
-        return fail_unknown(node, lane, sent_ms);
+        return fail_unknown(node, lane, request->call, sent_ms);
     }
     if (strikes(world, SIM_LATE)) {
         sim_detach(node, request,
                    sent_ms + SIM_REQUEST_TIMEOUT_MS +
                        sim_scaled(&world->random, -900, 3 * SIM_REQUEST_TIMEOUT_MS));
-        return fail_unknown(node, lane, sent_ms);
+        return fail_unknown(node, lane, request->call, sent_ms);
     }
-    pass(node, SIM_REQUEST, latency(world));
-    if (is_cut(node) || request->epoch != world->model.now.epoch) {
-        return fail_unknown(node, lane, sent_ms);
+    int64_t there_ms = latency(world), back_ms = latency(world);
+    if (there_ms + back_ms > patience(node, lane, sent_ms)) {
+        return fail_unknown(node, lane, request->call, sent_ms);
+    }
+    pass(node, SIM_REQUEST, there_ms);
+    if (thread->broken || is_cut(node) || request->epoch != world->model.now.epoch) {
+        return fail_unknown(node, lane, request->call, sent_ms);
     }
     int code = arrive(node, lane, request);
     bool lost = strikes(world, SIM_LOST_REPLY);
     if (!lost) {
-        pass(node, SIM_REPLY, latency(world));
+        pass(node, SIM_REPLY, back_ms);
+        lost = thread->broken;
     }
     /* A process that stood still meanwhile finds the answer, or finds that its time is up. */
     bool late = world->now_ms - sent_ms > SIM_REQUEST_TIMEOUT_MS && sim_chance(&world->random, 50);
-    return lost || late ? fail_unknown(node, lane, sent_ms) : code;
+    return lost || late ? fail_unknown(node, lane, request->call, sent_ms) : code;
 }

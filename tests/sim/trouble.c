@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* What SIM_EVENT_ACT does (its b). */
-enum act { ACT_CRASH, ACT_RESTART, ACT_FREEZE, ACT_CONTROL, ACT_SESSION };
+enum act { ACT_CRASH, ACT_RESTART, ACT_FREEZE, ACT_CONTROL, ACT_SESSION, ACT_NOTICE };
 
 static void act_at(struct sim_world *world, int64_t at_ms, enum act act, int episode, int node)
 {
@@ -167,6 +167,22 @@ static void crash(struct sim_world *world, struct sim_node *node, struct sim_ran
     node->crash_in = (int)sim_between(random, 1, 12); /* amid a request */
 }
 
+/* Only where there are sessions with a grace, and only of who can see it. */
+static void end_session(struct sim_world *world, struct sim_node *node, int episode,
+                        struct sim_random *random)
+{
+    bool cut = world->active[SIM_OUTAGE] > 0 || ((world->cut >> node->index) & 1) != 0;
+    if (world->model.grace_ms <= 0 || node->state != SIM_UP || cut || sim_node_is_frozen(node) ||
+        node->lost_at_ms != JOBSCHED_NONE) {
+        return;
+    }
+    world->injected[SIM_SESSION]++;
+    sim_note(world, "session", node->number, 0, 0);
+    model_session_end(&world->model, node->number);
+    act_at(world, world->now_ms + sim_below(random, SIM_NOTICE_MS - 2), ACT_NOTICE, episode,
+           node->index);
+}
+
 void sim_act(struct sim_world *world, const struct sim_event *event)
 {
     const struct sim_episode *episode = &world->episodes[event->a];
@@ -194,10 +210,10 @@ void sim_act(struct sim_world *world, const struct sim_event *event)
         }
         break;
     case ACT_SESSION:
-        if (node->state != SIM_DOWN && world->model.grace_ms >= 0) {
-            world->injected[SIM_SESSION]++;
-            model_session_end(&world->model, node->number);
-        }
+        end_session(world, node, event->a, &random);
+        break;
+    case ACT_NOTICE:
+        sim_node_session_lost(node);
         break;
     }
 }

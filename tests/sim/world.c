@@ -138,6 +138,9 @@ static void take_of_process(struct sim_world *world, struct sim_event *event)
     if (node == NULL) {
         return; /* it is no more */
     }
+    if (event->kind == SIM_EVENT_RESUME && node->threads[event->a].ticket != event->b) {
+        return;
+    }
     bool server_side =
         event->kind == SIM_EVENT_RESUME && node->threads[event->a].wait == SIM_REQUEST;
     if (sim_node_is_frozen(node) && !server_side) {

@@ -17,7 +17,13 @@
 /* 2027-01-15T08:00:00Z. */
 #define SIM_BEGIN_MS INT64_C(1800000000000)
 
-enum { SIM_NODES_MAX = 16, SIM_DEFS = 3, SIM_EPISODES_MAX = 1024, SIM_REQUEST_TIMEOUT_MS = 1000 };
+enum {
+    SIM_NODES_MAX = 16,
+    SIM_DEFS = 3,
+    SIM_EPISODES_MAX = 1024,
+    SIM_REQUEST_TIMEOUT_MS = 1000,
+    SIM_NOTICE_MS = 20
+};
 
 /* The kinds of trouble: name, text. */
 #define SIM_TROUBLE_MAP(X)                                                                         \
@@ -134,6 +140,8 @@ struct sim_thread {
     struct fiber fiber;
     enum sim_wait wait;
     bool busy, more;
+    bool broken;        /* its connection was ended while it waits */
+    uint64_t ticket;    /* of the wait: what else comes for an older one is void */
     int64_t again_ms;   /* monotonic: when the step wants to be called */
     int64_t starved_ms; /* true time: it does not get its turn before */
     struct sim_request request;
@@ -168,6 +176,7 @@ struct sim_node {
     int64_t drain_until_ms;     /* true time */
     bool asked_to_stop, closed; /* while it leaves */
     int64_t contact_ms;         /* last contact with the server, true time */
+    int64_t lost_at_ms;         /* monotonic: its session was seen to end, and its grace with it */
     int crash_in;               /* steps to a crash; 0: none */
     bool crashes;               /* amid a step: as soon as the thread has yielded */
     int wanted_release;         /* after the restart */
@@ -180,7 +189,7 @@ struct sim_node {
 };
 
 enum sim_event_kind {
-    SIM_EVENT_RESUME,  /* number: a process; a: lane */
+    SIM_EVENT_RESUME,  /* number: a process; a: lane, b: ticket */
     SIM_EVENT_MESSAGE, /* a request whose client has given up or died */
     SIM_EVENT_EXEC,    /* number: a process; a: job, b: token */
     SIM_EVENT_LOOK,    /* number: a process */
@@ -276,6 +285,8 @@ void sim_node_fini(struct sim_node *node);
 void sim_node_open(struct sim_node *node);
 void sim_node_crash(struct sim_node *node, int64_t down_ms);
 void sim_node_restart(struct sim_node *node, int64_t down_ms, int release);
+/* The node sees that its session has ended, as it would on a descriptor. */
+void sim_node_session_lost(struct sim_node *node);
 void sim_node_freeze(struct sim_node *node, int64_t span_ms);
 /* Calls all steps until none has anything left to do now. */
 void sim_node_settle(struct sim_node *node);
