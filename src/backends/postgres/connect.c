@@ -58,6 +58,13 @@ static int is_abandoned(struct jsi_pg_attempt *attempt)
     return abandoned;
 }
 
+/* Of a connection that is not a lane's yet. libpq would print them. */
+static void drop_notice(void *data, const PGresult *result)
+{
+    (void)data;
+    (void)result;
+}
+
 /* What the URL leaves open. A half-open connection must be given up within the lease; and one that
  * was cut on the server's side only is found out by the first keepalive, so they are frequent. */
 static PGconn *start(const struct jsi_pg_attempt *attempt)
@@ -79,6 +86,7 @@ static PGconn *start(const struct jsi_pg_attempt *attempt)
     PGconn *conn = PQconnectStartParams(keywords, values, 0);
     if (conn != NULL) {
         (void)PQsetErrorVerbosity(conn, PQERRORS_VERBOSE); /* see jsi_pg_fail_connect() */
+        (void)PQsetNoticeReceiver(conn, drop_notice, NULL);
     }
     return conn;
 }

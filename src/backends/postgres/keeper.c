@@ -4,7 +4,7 @@
  * An end by idle_session_timeout is not answered: nobody has renewed for a lease, so nothing is
  * ours to defend; the next call enters again.
  *
- * Locks: takes keep_lock, and gives it up early to whoever waits for it. */
+ * Locks: takes keep_lock, never over a call of libpq; lane KEEP by turns with the callers. */
 #include "store.h"
 
 #include <errno.h>
@@ -56,15 +56,8 @@ static void tell_back(struct jsi_pg_store *store, int64_t away_ms)
     }
 }
 
-/* What the keeper knows of a session that was lost. */
-struct loss {
-    int lost;
-    int64_t since_ms; /* monotonic */
-    int retry_ms;
-};
-
 /* Looks at the session without taking anything from it: what comes is for the engine. */
-static void look(struct jsi_pg_store *store, struct loss *loss)
+static void look(struct jsi_pg_store *store)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
     struct jsi_pg_keep *keep = &store->keep;
@@ -74,50 +67,67 @@ static void look(struct jsi_pg_store *store, struct loss *loss)
     }
     int64_t now_ms = jsi_pg_mono(store);
     if (!jsi_pg_is_hung_up(session)) {
+        (void)pthread_mutex_lock(&store->keep_lock);
         keep->alive_ms = keep->entered && keep->alive_ms < now_ms ? now_ms : keep->alive_ms;
-        loss->lost = 0; /* or a call was faster */
-        return;
-    }
-    int idle = 0;
-    if (session == keep->held) {
+        (void)pthread_mutex_unlock(&store->keep_lock);
+    } else if (session == keep->held) {
         PQfinish(session);
+        (void)pthread_mutex_lock(&store->keep_lock);
         keep->held = NULL;
-        jsi_pg_node_lost(store);
+        (void)pthread_mutex_unlock(&store->keep_lock);
+        jsi_pg_node_lost(lane);
     } else {
         (void)jsi_pg_is_cut(lane); /* reads what the server said at last */
-        idle = strcmp(lane->notice, "57P05") == 0;
         jsi_pg_disconnect(lane);
     }
-    *loss = (struct loss){.lost = !idle, .since_ms = now_ms};
 }
 
-/* Returns for how long to sleep then, -1 for until something happens. */
-static int come_back(struct jsi_pg_store *store, struct loss *loss)
+/* One try. */
+static int come_back(struct jsi_pg_store *store)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
+    struct jsi_pg_keep *keep = &store->keep;
     lane->for_keeper = 1;
     jsi_pg_budget(lane, store->config.request_timeout_ms);
-    int result = jsi_pg_node_ready(lane);
+    int result = jsi_pg_node_return(lane);
     lane->for_keeper = 0;
     if (result == 0) {
-        loss->lost = 0;
-        tell_back(store, jsi_pg_mono(store) - loss->since_ms);
-        return 0;
+        return 1;
     }
-    int64_t most_ms = store->grace_ms / RETRIES_IN_GRACE;
-    most_ms = most_ms > RETRY_MAX_MS ? RETRY_MAX_MS : most_ms;
-    most_ms = most_ms < RETRY_FIRST_MS ? RETRY_FIRST_MS : most_ms;
-    loss->retry_ms = loss->retry_ms == 0 ? RETRY_FIRST_MS : loss->retry_ms * 2;
-    loss->retry_ms = loss->retry_ms > most_ms ? (int)most_ms : loss->retry_ms;
-    return loss->retry_ms;
+    (void)pthread_mutex_lock(&store->keep_lock);
+    keep->tries++;
+    keep->failure = result;
+    (void)snprintf(keep->message, sizeof keep->message, "%s", jobsched_last_error()->message);
+    (void)pthread_mutex_unlock(&store->keep_lock);
+    return 0;
 }
 
+/* What the keeper has in hand while the session is lost. */
+struct loss {
+    int lost;
+    int64_t since_ms; /* monotonic */
+    int64_t retry_ms;
+};
+
+/* Has the lane. Returns for how long to sleep then, -1 for until something happens. */
 static int turn(struct jsi_pg_store *store, struct loss *loss)
 {
-    look(store, loss);
-    if (loss->lost) {
-        return come_back(store, loss);
+    look(store);
+    if (store->keep.recovers) {
+        if (!loss->lost) {
+            *loss = (struct loss){.lost = 1, .since_ms = jsi_pg_mono(store)};
+        }
+        if (!come_back(store)) {
+            int64_t most_ms = store->grace_ms / RETRIES_IN_GRACE;
+            most_ms = most_ms > RETRY_MAX_MS ? RETRY_MAX_MS : most_ms;
+            most_ms = most_ms < RETRY_FIRST_MS ? RETRY_FIRST_MS : most_ms;
+            loss->retry_ms = loss->retry_ms == 0 ? RETRY_FIRST_MS : loss->retry_ms * 2;
+            loss->retry_ms = loss->retry_ms > most_ms ? most_ms : loss->retry_ms;
+            return (int)loss->retry_ms;
+        }
+        tell_back(store, jsi_pg_mono(store) - loss->since_ms);
     }
+    loss->lost = 0;
     if (atomic_load(&store->holds) == 0 || store->grace_ms == 0 || !store->keep.entered) {
         return -1;
     }
@@ -132,17 +142,15 @@ static void *keep(void *argument)
     struct jsi_pg_store *store = argument;
     const struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
     struct loss loss = {.lost = 0};
-    for (;;) {
-        (void)pthread_mutex_lock(&store->keep_lock);
-        int stops = store->stopping;
-        int sleep_ms = stops ? 0 : turn(store, &loss);
-        /* The number may come to mean another file while we sleep. That only wakes us: whoever
-         * exchanges the connection wakes us, too. */
-        const PGconn *session = store->keep.held != NULL ? store->keep.held : lane->conn;
-        int fd = session == NULL ? -1 : PQsocket(session);
-        (void)pthread_mutex_unlock(&store->keep_lock);
-        if (stops) {
-            return NULL;
+    while (!atomic_load(&store->stopping)) {
+        int sleep_ms = -1, fd = -1; /* who has the lane wakes us at the end */
+        if (jsi_pg_keep_try(store)) {
+            sleep_ms = turn(store, &loss);
+            /* The number may come to mean another file while we sleep. That only wakes us: whoever
+             * exchanges the connection wakes us, too. */
+            const PGconn *session = store->keep.held != NULL ? store->keep.held : lane->conn;
+            fd = session == NULL ? -1 : PQsocket(session);
+            jsi_pg_keep_leave(store);
         }
         struct pollfd looks[2] = {{.fd = store->wake, .events = POLLIN},
                                   {.fd = fd, .events = POLLRDHUP}};
@@ -150,6 +158,7 @@ static void *keep(void *argument)
         uint64_t unused;
         (void)!read(store->wake, &unused, sizeof unused);
     }
+    return NULL;
 }
 
 int jsi_pg_watch_fd(void *backend)
@@ -184,12 +193,7 @@ int jsi_pg_node_start(struct jsi_pg_store *store)
 void jsi_pg_node_stop(struct jsi_pg_store *store)
 {
     if (store->keeper_runs) {
-        (void)atomic_fetch_add(&store->keep_wanted, 1); /* it gives way */
-        jsi_pg_keeper_wake(store);
-        (void)pthread_mutex_lock(&store->keep_lock);
-        (void)atomic_fetch_sub(&store->keep_wanted, 1);
-        store->stopping = 1;
-        (void)pthread_mutex_unlock(&store->keep_lock);
+        atomic_store(&store->stopping, 1);
         jsi_pg_keeper_wake(store);
         (void)pthread_join(store->keeper, NULL);
         store->keeper_runs = 0;

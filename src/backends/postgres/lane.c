@@ -35,7 +35,7 @@ int jsi_pg_wait(struct jsi_pg_lane *lane, int fd, short events)
     struct jsi_pg_store *store = lane->store;
     for (;;) {
         int64_t left_ms = jsi_pg_budget_left(lane);
-        if (left_ms == 0 || (lane->for_keeper && atomic_load(&store->keep_wanted) > 0)) {
+        if (left_ms == 0 || (lane->for_keeper && atomic_load(&store->stopping))) {
             return 0;
         }
         int slice_ms = left_ms < SLICE_MS ? (int)left_ms : SLICE_MS;
@@ -48,7 +48,7 @@ int jsi_pg_wait(struct jsi_pg_lane *lane, int fd, short events)
             return 1;
         } else if (looks[1].revents != 0) {
             uint64_t unused;
-            (void)!read(store->wake, &unused, sizeof unused); /* who wants the lane is counted */
+            (void)!read(store->wake, &unused, sizeof unused); /* the keeper looks at all anyway */
         }
     }
 }
@@ -80,7 +80,7 @@ int jsi_pg_is_cut(struct jsi_pg_lane *lane)
 void jsi_pg_disconnect(struct jsi_pg_lane *lane)
 {
     if (lane->kind == JOBSCHED_LANE_KEEP && lane->conn != NULL) {
-        jsi_pg_node_lost(lane->store);
+        jsi_pg_node_lost(lane);
     }
     PQclear(lane->result);
     lane->result = NULL;

@@ -5,7 +5,7 @@
  * restarted server, a cut connection. Told before taken (G5) rests on this:
  *
  *   The keeper thread and the engine sleep on the session's socket. They see its end as soon as
- *   their kernel does, and at once enter again through a new connection. A taker, on the other
+ *   their kernel does, and at once the keeper enters again through a new connection. A taker, on the other
  *   hand, grants nothing before the node's grace has passed since somebody first saw the lock free
  *   (by the server's clock, in the node's row). Entering again clears that stamp, in a transaction
  *   that waits for a taker which has the row. So the node either comes back within its grace, and
@@ -35,10 +35,12 @@
  *
  * In row mode there is no such session (its lock_key is 0), and a lost connection means nothing.
  *
- * Locks: keep_lock for all use of lane KEEP. A caller that waits for it makes the keeper give up
- * what it is at, so that the wait is short. */
+ * Locks: takes keep_lock, never over a call of libpq. */
 #include "store.h"
 
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 /* What the margin has to cover: rounding, the way of a packet, and a clock that runs faster. */
@@ -48,15 +50,21 @@
 /* A call that finds the session lost takes no longer than that, however late it was found. */
 #define HURRY_MS 50
 
+/* Between two looks whether lane KEEP is free, or the keeper thread has brought the node back. */
+#define NAP_MS 2
+
 static void lock(struct jsi_pg_store *store)
 {
-    (void)atomic_fetch_add(&store->keep_wanted, 1);
-    jsi_pg_keeper_wake(store);
     (void)pthread_mutex_lock(&store->keep_lock);
-    (void)atomic_fetch_sub(&store->keep_wanted, 1);
 }
 
-int64_t jsi_pg_node_lost_at(const struct jsi_pg_store *store)
+static void unlock(struct jsi_pg_store *store)
+{
+    (void)pthread_mutex_unlock(&store->keep_lock);
+}
+
+/* From when on others may be granted this node's runs; JOBSCHED_NONE: not before their leases. */
+static int64_t lost_at_locked(const struct jsi_pg_store *store)
 {
     const struct jsi_pg_keep *keep = &store->keep;
     if (keep->lost_ms == JOBSCHED_NONE || keep->was_down) {
@@ -65,15 +73,19 @@ int64_t jsi_pg_node_lost_at(const struct jsi_pg_store *store)
     return keep->lost_ms + store->grace_ms - store->grace_ms / MARGIN_PARTS - MARGIN_MS;
 }
 
-void jsi_pg_node_lost(struct jsi_pg_store *store)
+void jsi_pg_node_lost(struct jsi_pg_lane *lane)
 {
-    struct jsi_pg_keep *keep = &store->keep;
+    struct jsi_pg_keep *keep = &lane->store->keep;
+    lock(lane->store);
     if (keep->entered && keep->held == NULL) {
         keep->entered = 0;
         keep->lost_ms = keep->alive_ms;
         keep->was_down = 0;
         keep->told = 0;
+        /* Where the session was idle for a lease, there is nothing left to defend. */
+        keep->recovers = strcmp(lane->notice, "57P05") != 0;
     }
+    unlock(lane->store);
 }
 
 int jsi_pg_node_hold(struct jsi_pg_lane *lane)
@@ -84,7 +96,9 @@ int jsi_pg_node_hold(struct jsi_pg_lane *lane)
     }
     PQclear(lane->result);
     lane->result = NULL;
+    lock(lane->store);
     keep->held = lane->conn;
+    unlock(lane->store);
     lane->conn = NULL;
     return 1;
 }
@@ -98,10 +112,12 @@ static void take_up(struct jsi_pg_lane *lane)
         return;
     }
     PGconn *conn = keep->held;
+    lock(lane->store);
     keep->held = NULL;
+    unlock(lane->store);
     if (left < 0) {
         PQfinish(conn);
-        jsi_pg_node_lost(lane->store);
+        jsi_pg_node_lost(lane);
     } else {
         lane->conn = conn;
     }
@@ -112,10 +128,13 @@ static void entered(struct jsi_pg_lane *lane)
     struct jsi_pg_store *store = lane->store;
     struct jsi_pg_keep *keep = &store->keep;
     PQfinish(keep->held);
-    *keep = (struct jsi_pg_keep){.entered = 1,
-                                 .alive_ms = lane->started_ms,
-                                 .lost_ms = JOBSCHED_NONE,
-                                 .began_ms = keep->began_ms};
+    lock(store);
+    keep->entered = 1;
+    keep->held = NULL;
+    keep->alive_ms = lane->started_ms;
+    keep->lost_ms = JOBSCHED_NONE;
+    keep->recovers = 0;
+    unlock(store);
     if (store->watch_fd >= 0) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
         /* Fails when it is there already. One that is closed leaves by itself. */
@@ -146,85 +165,170 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
     return result;
 }
 
-/* The engine must hear of a loss while there is time to act on it. */
-static void hurry(struct jsi_pg_lane *lane)
-{
-    const struct jsi_pg_store *store = lane->store;
-    int64_t lost_at_ms = jsi_pg_node_lost_at(store), now_ms = jsi_pg_mono(store);
-    if (lost_at_ms == JOBSCHED_NONE || (store->keep.told && lost_at_ms <= now_ms)) {
-        return;
-    }
-    int64_t left_ms = (lost_at_ms - now_ms) / 2;
-    int64_t budget_ms = now_ms - lane->started_ms + (left_ms > HURRY_MS ? left_ms : HURRY_MS);
-    lane->budget_ms = budget_ms < lane->budget_ms ? budget_ms : lane->budget_ms;
-}
-
-int jsi_pg_node_ready(struct jsi_pg_lane *lane)
+int jsi_pg_node_return(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_keep *keep = &lane->store->keep;
-    if (keep->held != NULL && lane->conn == NULL) {
-        take_up(lane);
-    }
-    if (lane->conn != NULL && !jsi_pg_is_cut(lane)) {
-        return 0;
-    }
-    if (lane->conn != NULL) {
-        jsi_pg_disconnect(lane);
-    }
-    hurry(lane);
     /* A new session of this lane is entered before it is used for anything else. */
     int result = jsi_pg_session(lane);
     if (result == 0) {
         return jsi_pg_node_enter(lane);
     }
-    if (keep->lost_ms != JOBSCHED_NONE && lane->is_down) {
+    if (lane->is_down) {
+        lock(lane->store);
         keep->was_down = 1;
+        unlock(lane->store);
     }
     return result;
 }
 
-static void leave(struct jsi_pg_store *store)
+/* Whether the lane has the session that shows the node alive. */
+static int is_usable(struct jsi_pg_lane *lane)
 {
-    (void)pthread_mutex_unlock(&store->keep_lock);
-    jsi_pg_keeper_wake(store); /* there may be another connection to watch */
+    if (lane->store->keep.held != NULL && lane->conn == NULL) {
+        take_up(lane);
+    }
+    if (lane->conn != NULL && jsi_pg_is_cut(lane)) {
+        jsi_pg_disconnect(lane);
+    }
+    return lane->conn != NULL;
+}
+
+/* The time of a call while it does not have the lane. */
+struct patience {
+    int64_t limit_ms, started_ms, waited_ms;
+};
+
+static int64_t left(const struct jsi_pg_store *store, const struct patience *patience)
+{
+    int64_t passed_ms = jsi_pg_mono(store) - patience->started_ms;
+    passed_ms = patience->waited_ms > passed_ms ? patience->waited_ms : passed_ms;
+    return patience->limit_ms > passed_ms ? patience->limit_ms - passed_ms : 0;
+}
+
+/* Gives the lock up for a moment. */
+static void nap_locked(struct jsi_pg_store *store, struct patience *patience)
+{
+    unlock(store);
+    (void)poll(NULL, 0, NAP_MS);
+    patience->waited_ms += NAP_MS;
+    lock(store);
+}
+
+/* The engine must hear of a loss while there is time to act on it. */
+static void hurry_locked(const struct jsi_pg_store *store, struct patience *patience)
+{
+    int64_t lost_at_ms = lost_at_locked(store), now_ms = jsi_pg_mono(store);
+    if (lost_at_ms == JOBSCHED_NONE || (store->keep.told && lost_at_ms <= now_ms)) {
+        return;
+    }
+    int64_t most_ms = (lost_at_ms - now_ms) / 2;
+    int64_t limit_ms = now_ms - patience->started_ms + (most_ms > HURRY_MS ? most_ms : HURRY_MS);
+    patience->limit_ms = limit_ms < patience->limit_ms ? limit_ms : patience->limit_ms;
+}
+
+/* Waits for the lane. Where the node is to be entered again, that is the keeper thread's work, which
+ * goes on over as many calls as it takes; then the result is its failure, or that it takes long. */
+static int take_locked(struct jsi_pg_store *store, struct patience *patience, unsigned tries)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    for (;;) {
+        int recovers = keep->recovers && store->keeper_runs;
+        if (!keep->busy && !recovers) {
+            keep->busy = 1;
+            return 0;
+        }
+        if (recovers && keep->tries != tries) {
+            return jobsched_fail(keep->failure, 0, "%s", keep->message);
+        }
+        if (recovers) {
+            hurry_locked(store, patience);
+        }
+        if (left(store, patience) == 0) {
+            return jobsched_fail(JOBSCHED_EUNREACHABLE, 0, "%s '%s' within %lld ms",
+                                 recovers ? "the session was lost, and there is no new one with"
+                                          : "other calls have kept the session with",
+                                 store->place, (long long)patience->limit_ms);
+        }
+        nap_locked(store, patience);
+    }
 }
 
 static void tell(struct jsi_pg_store *store, jobsched_call *call)
 {
     if (call != NULL) {
-        call->lost_at_mono_ms = jsi_pg_node_lost_at(store);
+        lock(store);
+        call->lost_at_mono_ms = lost_at_locked(store);
         store->keep.told = 1;
+        unlock(store);
     }
+}
+
+int jsi_pg_keep_try(struct jsi_pg_store *store)
+{
+    lock(store);
+    int is_free = !store->keep.busy;
+    store->keep.busy = 1;
+    unlock(store);
+    return is_free;
+}
+
+void jsi_pg_keep_leave(struct jsi_pg_store *store)
+{
+    lock(store);
+    store->keep.busy = 0;
+    unlock(store);
 }
 
 int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t timeout_ms)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
-    lock(store);
-    jsi_pg_budget(lane, timeout_ms);
-    store->keep.began_ms = lane->started_ms;
-    int result = jsi_pg_node_ready(lane);
-    if (result != 0) {
-        tell(store, call);
-        leave(store);
+    struct jsi_pg_keep *keep = &store->keep;
+    struct patience patience = {.limit_ms = timeout_ms, .started_ms = jsi_pg_mono(store)};
+    int result;
+    for (;;) {
+        lock(store);
+        result = take_locked(store, &patience, keep->tries);
+        unlock(store);
+        if (result != 0) {
+            break;
+        }
+        jsi_pg_budget(lane, left(store, &patience));
+        keep->began_ms = lane->started_ms;
+        if (is_usable(lane)) {
+            return 0;
+        }
+        if (!keep->recovers || !store->keeper_runs) {
+            result = jsi_pg_node_return(lane);
+            if (result == 0) {
+                return 0;
+            }
+        }
+        jsi_pg_keep_leave(store);
+        jsi_pg_keeper_wake(store);
+        if (result != 0) {
+            break;
+        }
     }
+    tell(store, call);
     return result;
 }
 
 int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
+    struct jsi_pg_keep *keep = &store->keep;
     if (result != 0) {
         tell(store, call);
     } else if (lane->conn != NULL) {
-        if (store->keep.alive_ms < store->keep.began_ms) {
-            store->keep.alive_ms = store->keep.began_ms; /* it has answered something since */
-        }
+        lock(store); /* it has answered something since then */
+        keep->alive_ms = keep->alive_ms < keep->began_ms ? keep->began_ms : keep->alive_ms;
+        unlock(store);
         for (PGnotify *push; (push = PQnotifies(lane->conn)) != NULL;) {
             PQfreemem(push); /* that there was one is all it says */
         }
     }
-    leave(store);
+    jsi_pg_keep_leave(store);
+    jsi_pg_keeper_wake(store); /* there may be another connection to watch */
     return result;
 }
 

@@ -9,8 +9,8 @@
  *
  * Locks: lanes CLAIM and ADMIN are used by one thread at a time (the contract says so). Lane KEEP
  * holds the node's liveness lock in its session, so the keeper thread of keeper.c uses it as well:
- * whoever does holds store->keep_lock. store->lock guards the watches only; nobody holds it while
- * calling libpq. The order of locks is: keep_lock, then lock. */
+ * whoever does has taken it (store->keep.busy, see jsi_pg_keep_begin). store->keep_lock guards
+ * store->keep, store->lock the watches; nobody holds either while calling libpq, or both. */
 #ifndef JSI_POSTGRES_STORE_H
 #define JSI_POSTGRES_STORE_H
 
@@ -73,7 +73,7 @@ struct jsi_pg_lane {
     PGconn *conn; /* NULL: to be made by the next call */
     struct jsi_pg_attempt *attempt;
     int kind;                  /* enum jobsched_lane */
-    int for_keeper;            /* lane KEEP, in use by the keeper thread: gives way to the engine */
+    int for_keeper;            /* lane KEEP, in use by the keeper thread: ends when that has to */
     int64_t budget_ms;         /* of the call under way */
     int64_t started_ms;        /* of the call, monotonic */
     int64_t waited_ms;         /* of the budget, as counted by poll() */
@@ -95,8 +95,10 @@ struct jsi_pg_watch {
     unsigned round;   /* of the last listing that had it */
 };
 
-/* What is known of the session that shows this node alive. Guarded by keep_lock. */
+/* What is known of the session that shows this node alive. Guarded by keep_lock; only who has lane
+ * KEEP changes it. */
 struct jsi_pg_keep {
+    int busy;         /* somebody has lane KEEP */
     int entered;      /* it lives, as far as is known: lane KEEP's, or that of held */
     PGconn *held;     /* it, while a statement on it has had no answer in time; else NULL */
     int64_t alive_ms; /* monotonic: when it was last known to live */
@@ -104,6 +106,10 @@ struct jsi_pg_keep {
     int was_down;     /* since then nobody answered there: its end is that of the server */
     int told;         /* a call has answered that it is lost */
     int64_t began_ms; /* monotonic: when lane KEEP was taken for what is done with it now */
+    int recovers;     /* the keeper thread is to enter the node again */
+    unsigned tries;   /* how often it failed to */
+    int failure;      /* and why */
+    char message[JOBSCHED_MESSAGE_BYTES];
 };
 
 struct jsi_pg_store {
@@ -127,9 +133,8 @@ struct jsi_pg_store {
     int watch_fd; /* an epoll descriptor that has that session's socket; -1: none */
     pthread_t keeper;
     int keeper_runs;
-    int stopping;            /* guarded by keep_lock */
-    int wake;                /* an eventfd; -1: none */
-    _Atomic int keep_wanted; /* calls that wait for lane KEEP */
+    _Atomic int stopping;
+    int wake; /* an eventfd; -1: none */
 
     pthread_mutex_t lock; /* guards all below */
     struct jsi_pg_watch *watches;
@@ -204,7 +209,7 @@ int jsi_pg_is_hung_up(const PGconn *conn);
 int jsi_pg_is_cut(struct jsi_pg_lane *lane);
 
 /* Waits until a descriptor can be read (POLLIN) or written (POLLOUT). 0: the time is over, or the
- * keeper is to give way. */
+ * keeper thread is to end. */
 int jsi_pg_wait(struct jsi_pg_lane *lane, int fd, short events);
 
 /* ---- connect.c ---- */
@@ -295,7 +300,7 @@ void jsi_pg_keeper_wake(const struct jsi_pg_store *store);
 /* Runs may be going on here from now on. */
 void jsi_pg_holds(struct jsi_pg_store *store);
 
-/* ---- node.c; the store's keep_lock is held, unless told otherwise ---- */
+/* ---- node.c; the caller has lane KEEP, unless told otherwise ---- */
 
 /* Around each use of lane KEEP: take it and give it back. The first makes sure that the node is
  * entered; the second passes the result on, and tells in call what a failure means for the node's
@@ -303,23 +308,24 @@ void jsi_pg_holds(struct jsi_pg_store *store);
 int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t timeout_ms);
 int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result);
 
-/* Makes sure that the lane has the session that shows the node alive. */
-int jsi_pg_node_ready(struct jsi_pg_lane *lane);
+/* Takes lane KEEP if nobody has it, for the keeper thread; and gives it back. */
+int jsi_pg_keep_try(struct jsi_pg_store *store);
+void jsi_pg_keep_leave(struct jsi_pg_store *store);
 
-/* That session has ended, or is about to. */
-void jsi_pg_node_lost(struct jsi_pg_store *store);
+/* Gives the lane a new session that shows the node alive. */
+int jsi_pg_node_return(struct jsi_pg_lane *lane);
+
+/* The session that did so has ended, or is about to. */
+void jsi_pg_node_lost(struct jsi_pg_lane *lane);
 
 /* A statement on the lane has no answer in time. Returns whether it had that session, which is then
  * put aside: to end it would be to give the node up. */
 int jsi_pg_node_hold(struct jsi_pg_lane *lane);
 
-/* From when on others may be granted this node's runs; JOBSCHED_NONE: not before their leases. */
-int64_t jsi_pg_node_lost_at(const struct jsi_pg_store *store);
-
 /* Lane KEEP's statement said that the node is not entered: enters it. The caller repeats. */
 int jsi_pg_node_enter(struct jsi_pg_lane *lane);
 
-/* The same, for the other lanes. Takes keep_lock itself. */
+/* The same, for the other lanes. Takes lane KEEP itself. */
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane);
 
 /* ---- the operations ---- */
