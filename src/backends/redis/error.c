@@ -144,6 +144,19 @@ int jsi_redis_fail_form(struct jsi_redis_lane *lane, const char *what)
                          server, what);
 }
 
+int jsi_redis_fail_right(struct jsi_redis_lane *lane, const char *command, const char *text)
+{
+    char server[DETAIL_BYTES], detail[DETAIL_BYTES], word[32];
+    jsi_redis_place(lane->store, server, sizeof server);
+    one_line(word, sizeof word, command);
+    one_line(detail, sizeof detail, text);
+    jsi_redis_disconnect(lane);
+    return jobsched_fail(JOBSCHED_EACCESS, 0,
+                         "the user may not use '%s' at '%s' (%.150s); see docs/backends.md for the "
+                         "rights that are needed",
+                         word, server, detail);
+}
+
 int jsi_redis_fail_version(struct jsi_redis_lane *lane, const char *version)
 {
     char server[DETAIL_BYTES];

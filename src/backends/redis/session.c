@@ -145,6 +145,9 @@ static int take_entry(struct jsi_redis_lane *lane, uint64_t nonce)
         jsi_redis_disconnect(lane);
         return result;
     }
+    if (strcmp(word, "RIGHTS") == 0) {
+        return jsi_redis_fail_right(lane, jsi_redis_text(reply, 1), jsi_redis_text(reply, 2));
+    }
     if (strcmp(word, "OLD") == 0 || jsi_redis_count(reply) < 5) {
         return jsi_redis_fail_form(lane, "a node that has entered later than it can");
     }
@@ -201,6 +204,7 @@ static int enter(struct jsi_redis_lane *lane, const struct jsi_redis_server *ser
     jsi_redis_add_int(lane, server->durable != 0);
     jsi_redis_add_int(lane, config->control_only != 0);
     jsi_redis_add_exact(lane, strtoll(server->uptime, NULL, 10) * 1000);
+    jsi_redis_add_int(lane, store->born[0] == '\0');
     jsi_redis_end(lane);
     int result = jsi_redis_send(lane);
     result = result == 0 ? jsi_redis_receive(lane) : result;

@@ -212,6 +212,9 @@ int jsi_redis_fail_connect(struct jsi_redis_lane *lane, int system_errno, const 
 int jsi_redis_fail_form(struct jsi_redis_lane *lane, const char *what);
 int jsi_redis_fail_version(struct jsi_redis_lane *lane, const char *version);
 
+/* A right that scripts need is missing. */
+int jsi_redis_fail_right(struct jsi_redis_lane *lane, const char *command, const char *text);
+
 /* Where the server is, without user and password. */
 void jsi_redis_place(const struct jsi_redis_store *store, char *out, size_t bytes);
 
