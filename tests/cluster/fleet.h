@@ -34,9 +34,10 @@ typedef struct fleet {
     char name_space[64];
     char log[96];
     char jobs_path[96];
-    char sink[96];                            /* what jobs write to; "": nothing */
-    const char *url;                          /* of nodes from here on; NULL: the server's */
-    const char *backend;                      /* a library; NULL: found by the URL */
+    char errors[96];     /* what nodes write to stderr, which must be nothing */
+    char sink[96];       /* what jobs write to; "": nothing */
+    const char *url;     /* of nodes from here on; NULL: the server's */
+    const char *backend; /* a library; NULL: found by the URL */
     const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
     bool no_override;
     /* For a drain; 0: 30 s. Runs that would go on for long are asked to stop in its last fifth,
