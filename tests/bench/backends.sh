@@ -1,0 +1,33 @@
+#!/bin/sh
+# backends.sh FOLDER_OF_PROGRAMS [quick]: bench_claim and bench_takeover on sqlite:, and on
+# postgresql: and redis: with private servers, side by side in one run. "quick" is with tiny
+# numbers, to see that they run.
+set -eu
+
+programs=$1
+support=$(cd "$(dirname "$0")/../support" && pwd)
+jobs=10000 rounds=11 kills=11 lease=2000 held='1 100 1000'
+if [ "${2:-}" = quick ]; then
+    jobs=20 rounds=2 kills=1 lease=400 held='1 20'
+fi
+work=$(mktemp -d /tmp/jobsched-bench-XXXXXX)
+finish()
+{
+    sh "$support/postgres.sh" remove "$work/pg" > /dev/null 2>&1 || true
+    sh "$support/redis.sh" remove "$work/redis" > /dev/null 2>&1 || true
+    rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 130' INT TERM
+chmod 755 "$work"
+
+# A durable Postgres, and a Redis that writes each second: as in production.
+sh "$support/postgres.sh" fresh "$work/pg" fsync=on synchronous_commit=on full_page_writes=on
+sh "$support/redis.sh" fresh "$work/redis" appendonly=yes
+postgresql="postgresql:///postgres?host=$work/pg&user=postgres"
+redis="redis://?socket=$work/redis/redis.sock"
+"$programs/bench_claim" "$jobs" "$rounds" "sqlite:$work/jobs.db" "$postgresql" "$redis"
+for url in "sqlite:$work/takeover.db" "$postgresql" "$redis"; do
+    # shellcheck disable=SC2086 # a list of numbers
+    "$programs/bench_takeover" "$lease" "$kills" "$url" $held
+done
