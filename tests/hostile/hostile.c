@@ -18,7 +18,6 @@ static void add_subject(const char *scheme, const char *lock)
 
     subject->scheme = scheme;
     (void)snprintf(subject->lock, sizeof subject->lock, "%s", lock);
-    (void)snprintf(subject->name_space, sizeof subject->name_space, "hostile %ld", (long)getpid());
 }
 
 int subjects_set_up(void **state)
@@ -56,13 +55,15 @@ int subjects_tear_down(void **state)
     return rmdir(folder);
 }
 
-void host_options(const struct subject *subject, jobsched_options *out_options)
+void host_options(struct subject *subject, jobsched_options *out_options)
 {
     static const jobsched_backend *drivers[4];
 
     drivers[0] = jobsched_backend_sqlite();
     drivers[1] = jobsched_backend_postgresql();
     drivers[2] = jobsched_backend_redis();
+    (void)snprintf(subject->name_space, sizeof subject->name_space, "hostile %ld.%d",
+                   (long)getpid(), subject->lives++);
     JOBSCHED_INIT(out_options);
     out_options->lock = subject->lock;
     out_options->name_space = subject->name_space;

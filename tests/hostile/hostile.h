@@ -1,6 +1,6 @@
 /* hostile.h: schedulers on every backend that there is, for tests of what goes wrong around them.
  * single: and sqlite: always; postgresql: and redis: where JOBSCHED_TEST_POSTGRESQL and
- * JOBSCHED_TEST_REDIS name a server. Each subject has a namespace of its own per process. */
+ * JOBSCHED_TEST_REDIS name a server. */
 #ifndef HOSTILE_HOSTILE_H
 #define HOSTILE_HOSTILE_H
 
@@ -15,11 +15,12 @@ struct subject {
     char lock[512];
     char name_space[64];
     const char *scheme;
+    int lives;
 };
 
 /* A host with one job that counts its runs; on more than one thread. */
 struct host {
-    const struct subject *subject;
+    struct subject *subject;
     jobsched *s;
     _Atomic int calls, freed, failed_inside;
     int (*body)(struct host *host, jobsched_run *run); /* NULL: returns 0 */
@@ -31,8 +32,8 @@ extern size_t subject_count;
 int subjects_set_up(void **state);
 int subjects_tear_down(void **state);
 
-/* Options for the subject; strings are borrowed from it. */
-void host_options(const struct subject *subject, jobsched_options *out_options);
+/* Options for the subject, with a namespace that no life before had; strings are borrowed. */
+void host_options(struct subject *subject, jobsched_options *out_options);
 
 /* Registers "job", which is never due by itself. Returns the library's code. */
 int host_add(struct host *host, const char *name);

@@ -47,7 +47,7 @@ static void observe(const jobsched_event *event, void *data)
 }
 
 /* Returns how many requests for memory it took. */
-static int64_t live(const struct subject *subject, struct test_memory *memory)
+static int64_t live(struct subject *subject, struct test_memory *memory)
 {
     struct host host = {.subject = subject, .body = note_it};
     jobsched_allocator allocator = test_memory_allocator(memory);
@@ -91,12 +91,9 @@ static void sweep(struct subject *subject)
 {
     struct test_memory memory;
     int64_t needed = INT64_MAX;
-    size_t used = strlen(subject->name_space);
 
-    /* Each life in a namespace of its own; one request after the other, until a life is not hit. */
+    /* One request after the other, until a life is not hit. */
     for (int64_t at = 0; at < needed; at++) {
-        (void)snprintf(subject->name_space + used, sizeof subject->name_space - used, ".%lld",
-                       (long long)at);
         test_memory_init(&memory);
         atomic_store(&memory.fail_at, at);
         needed = live(subject, &memory);
@@ -106,7 +103,6 @@ static void sweep(struct subject *subject)
             break;
         }
     }
-    subject->name_space[used] = '\0';
 }
 
 static void test_each_request_is_refused_once(void **state)
