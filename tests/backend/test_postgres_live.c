@@ -3,6 +3,7 @@
  *   test_postgres_live DIRECTORY     of a server that postgres.sh has started */
 #include "postgres_support.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +362,130 @@ static void test_changed_incarnation(void **state)
     late.driver->close(late.backend);
 }
 
+static int is_readable(struct cf_node *node, int wait_ms)
+{
+    struct pollfd look = {.fd = node->driver->watch(node->backend), .events = POLLIN};
+    cf_true(look.fd >= 0);
+    return poll(&look, 1, wait_ms) > 0;
+}
+
+static int quiet_renew(struct cf_node *node, jobsched_call *call)
+{
+    *call = cf_call(JOBSCHED_LANE_KEEP);
+    call->lost_at_mono_ms = JOBSCHED_NONE;
+    return node->driver->renew(node->backend, call, 0, NULL, 0);
+}
+
+/* Control calls and changed definitions are pushed: the descriptor is readable until the next
+ * renewal, and what changed nothing pushes nothing. */
+static void test_pushes(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node"), *other = cf_open(world, "other");
+    (void)cf_job(other, "job", 0);
+    static const int verbs[] = {JOBSCHED_VERB_PAUSE, JOBSCHED_VERB_RESUME, JOBSCHED_VERB_TRIGGER,
+                                JOBSCHED_VERB_REMOVE};
+    jobsched_call call;
+    cf_ok(quiet_renew(node, &call));
+    cf_true(!is_readable(node, 0));
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        cf_ok(cf_control(other, verbs[i], "job", "request", NULL));
+        cf_true(is_readable(node, CF_POLL_MS));
+        cf_ok(quiet_renew(node, &call));
+        cf_true(!is_readable(node, 0));
+    }
+    cf_ok(cf_control(other, JOBSCHED_VERB_REMOVE, "job", NULL, NULL));
+    cf_true(!is_readable(node, 100));
+    (void)cf_announce(other, "job", "every 1 ms", 0);
+    cf_true(!is_readable(node, 100));
+    cf_equal(cf_announce(other, "job", "every 2 ms", 3).conflict, 0);
+    cf_true(is_readable(node, CF_POLL_MS));
+    cf_ok(quiet_renew(node, &call));
+    cf_equal(cf_announce(other, "job", "every 3 ms", 3).conflict, 1);
+    cf_true(is_readable(node, CF_POLL_MS));
+    cf_ok(quiet_renew(node, &call));
+    postgres_terminate("node"); /* an end of the session, too */
+    cf_true(is_readable(node, CF_POLL_MS));
+    cf_ok(quiet_renew(node, &call));
+}
+
+static int64_t lock_key(void)
+{
+    return postgres_ask("SELECT lock_key FROM \"%s\".node WHERE name = 'node'");
+}
+
+/* G8, G10: a server that hangs for longer than a request may take costs no session, and so no run:
+ * the answer is taken when it comes, or another session has taken its place by then. */
+static void test_hung_server_costs_no_run(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node"), *other = cf_open(world, "other");
+    struct cf_job job = cf_job(node, "job", 3);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    for (int round = 0; round < 2; round++) {
+        int64_t key = lock_key();
+        pid_t server = (pid_t)postgres_ask("SELECT pid FROM \"%s\".node WHERE name = 'node'");
+        cf_equal(kill(server, SIGSTOP), 0);
+        jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+        call.lost_at_mono_ms = JOBSCHED_NONE;
+        call.timeout_ms = 300;
+        int code = node->driver->renew(node->backend, &call, 0, NULL, 0);
+        int64_t until_ms = cf_real_mono_ms() + 800; /* longer than the grace */
+        int answer = JOBSCHED_ANSWER_HELD;
+        while (cf_real_mono_ms() < until_ms && answer == JOBSCHED_ANSWER_HELD) {
+            answer = ask(other, &job, 2).answer;
+            cf_pause();
+        }
+        if (round == 1) { /* asks again while it hangs */
+            cf_ok(node->driver->renew(node->backend, &call, 0, NULL, 0));
+        }
+        cf_equal(kill(server, SIGCONT), 0);
+        cf_equal(code, JOBSCHED_EUNKNOWN);
+        cf_equal(call.lost_at_mono_ms, JOBSCHED_NONE);
+        cf_equal(answer, JOBSCHED_ANSWER_HELD);
+        cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+        cf_equal(lock_key() == key ? 1 : 0, round == 0);
+    }
+    cf_answer(ask(other, &job, 2), HELD);
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+}
+
+/* What dead nodes registered is not told, and goes in the end; what a node registered that only
+ * seemed dead comes back with it. */
+static void test_registrations(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *frozen = cf_open(world, "frozen"), *node = cf_open(world, "node");
+    (void)cf_job(frozen, "job", 0);
+    (void)cf_job(node, "job", 0);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".registration"), 2);
+    struct cf_found found;
+    for (int i = 0; i < 3; i++) {
+        cf_equal(cf_reap(node, &found, 1), 0);
+        atomic_fetch_add(&node->clock.mono_offset_ms, CF_LEASE_MS);
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".node"), 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".left_node"), 1);
+    jobsched_call call;
+    cf_ok(quiet_renew(frozen, &call));
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".left_node"), 0);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".registration g JOIN \"%s\".node USING "
+                          "(node_id)"),
+             2);
+    for (int i = 0; i < 3; i++) {
+        cf_equal(cf_reap(node, &found, 1), 0);
+        atomic_fetch_add(&node->clock.mono_offset_ms, CF_LEASE_MS);
+    }
+    postgres_do("UPDATE \"%s\".left_node SET at_ms = at_ms - 3600001");
+    cf_equal(cf_reap(node, &found, 1), 0);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".registration"), 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".left_node"), 0);
+    const char *const names[] = {"job", "nonsense"};
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(node->driver->withdraw(node->backend, &call, names, 2));
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".registration"), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +499,9 @@ int main(int argc, char **argv)
         TEST(test_hung_server_process),
         TEST(test_renewal_beside_a_claim),
         TEST(test_changed_incarnation),
+        TEST(test_pushes),
+        TEST(test_hung_server_costs_no_run),
+        TEST(test_registrations),
     };
     postgres_directory = argc > 1 ? argv[1] : "/tmp";
     if (argc > 2) {

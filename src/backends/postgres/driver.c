@@ -33,6 +33,7 @@ static struct jsi_pg_store *make(const jobsched_backend_config *config)
     store->config = *config;
     store->wake = -1;
     store->watch_fd = -1;
+    store->lost_fd = -1;
     store->keep.lost_ms = JOBSCHED_NONE;
     atomic_store(&store->epoch, -1);
     (void)pthread_mutex_init(&store->keep_lock, NULL); /* cannot fail with default attributes */

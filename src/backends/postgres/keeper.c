@@ -174,7 +174,10 @@ int jsi_pg_node_start(struct jsi_pg_store *store)
     }
     store->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     store->watch_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (store->wake < 0 || store->watch_fd < 0) {
+    store->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN};
+    if (store->wake < 0 || store->watch_fd < 0 || store->lost_fd < 0 ||
+        epoll_ctl(store->watch_fd, EPOLL_CTL_ADD, store->lost_fd, &event) != 0) {
         return jobsched_fail(JOBSCHED_EOS, errno, "no event descriptor for the keeper");
     }
     /* The host's signal handlers run on the host's threads. */
@@ -200,12 +203,11 @@ void jsi_pg_node_stop(struct jsi_pg_store *store)
     }
     PQfinish(store->keep.held);
     store->keep.held = NULL;
-    if (store->wake >= 0) {
-        (void)close(store->wake);
-        store->wake = -1;
-    }
-    if (store->watch_fd >= 0) {
-        (void)close(store->watch_fd);
-        store->watch_fd = -1;
+    int *const all[] = {&store->wake, &store->watch_fd, &store->lost_fd};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (*all[i] >= 0) {
+            (void)close(*all[i]);
+            *all[i] = -1;
+        }
     }
 }

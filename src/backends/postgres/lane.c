@@ -74,7 +74,9 @@ int jsi_pg_is_cut(struct jsi_pg_lane *lane)
     }
     PGnotify *unused = PQnotifies(lane->conn); /* makes libpq read what has come */
     PQfreemem(unused);
-    return PQstatus(lane->conn) != CONNECTION_OK || (look.revents & (POLLRDHUP | POLLHUP)) != 0;
+    /* The server says why before it closes. */
+    return PQstatus(lane->conn) != CONNECTION_OK || lane->notice[0] != '\0' ||
+           (look.revents & (POLLRDHUP | POLLHUP)) != 0;
 }
 
 void jsi_pg_disconnect(struct jsi_pg_lane *lane)

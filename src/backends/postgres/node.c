@@ -42,6 +42,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 /* What the margin has to cover: rounding, the way of a packet, and a clock that runs faster. */
 #define MARGIN_MS    10
@@ -49,6 +50,9 @@
 
 /* A call that finds the session lost takes no longer than that, however late it was found. */
 #define HURRY_MS 50
+
+/* What part of its time a call gives to the answer to an earlier one. */
+#define ANSWER_PARTS 4
 
 /* Between two looks whether lane KEEP is free, or the keeper thread has brought the node back. */
 #define NAP_MS 2
@@ -84,6 +88,9 @@ void jsi_pg_node_lost(struct jsi_pg_lane *lane)
         keep->told = 0;
         /* Where the session was idle for a lease, there is nothing left to defend. */
         keep->recovers = strcmp(lane->notice, "57P05") != 0;
+        /* The engine must ask, also when the socket is gone before it has looked. */
+        uint64_t one = 1;
+        (void)!write(lane->store->lost_fd, &one, sizeof one);
     }
     unlock(lane->store);
 }
@@ -103,11 +110,18 @@ int jsi_pg_node_hold(struct jsi_pg_lane *lane)
     return 1;
 }
 
-/* The session that was put aside may have been answered meanwhile, or have ended. */
+/* The session that was put aside may have been answered meanwhile, or have ended. A part of the call's
+ * time is for that: the answer may be on its way. */
 static void take_up(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_keep *keep = &lane->store->keep;
-    int left = jsi_pg_drain(keep->held);
+    int64_t budget_ms = lane->budget_ms;
+    lane->budget_ms = budget_ms / ANSWER_PARTS;
+    int left;
+    do {
+        left = jsi_pg_drain(keep->held);
+    } while (left > 0 && jsi_pg_wait(lane, PQsocket(keep->held), POLLIN));
+    lane->budget_ms = budget_ms;
     if (left > 0) {
         return;
     }
@@ -285,6 +299,10 @@ int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t t
     struct jsi_pg_keep *keep = &store->keep;
     struct patience patience = {.limit_ms = timeout_ms, .started_ms = jsi_pg_mono(store)};
     int result;
+    if (call != NULL && store->lost_fd >= 0) {
+        uint64_t unused;
+        (void)!read(store->lost_fd, &unused, sizeof unused);
+    }
     for (;;) {
         lock(store);
         result = take_locked(store, &patience, keep->tries);

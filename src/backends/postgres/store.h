@@ -130,7 +130,8 @@ struct jsi_pg_store {
     /* The keeper thread and lane KEEP, see node.c and keeper.c. */
     pthread_mutex_t keep_lock;
     struct jsi_pg_keep keep;
-    int watch_fd; /* an epoll descriptor that has that session's socket; -1: none */
+    int watch_fd; /* an epoll descriptor that has that session's socket, and lost_fd; -1: none */
+    int lost_fd;  /* an eventfd: readable from a loss to the next call; -1: none */
     pthread_t keeper;
     int keeper_runs;
     _Atomic int stopping;
