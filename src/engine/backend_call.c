@@ -322,18 +322,19 @@ int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_
     return leave_admin(s, &frame, code, "runs");
 }
 
-/* Of an operation that a backend may lack. */
-static int enter_optional(jobsched *s, bool given, const char *what)
+/* An operation that a backend may lack. */
+static int refuse_lacking(const jobsched *s, const char *what)
 {
-    return given ? enter_admin(s)
-                 : jobsched_fail(JOBSCHED_ENOTSUP, 0, "backend '%s' cannot %s", s->driver->scheme,
-                                 what);
+    return jobsched_fail(JOBSCHED_ENOTSUP, 0, "backend '%s' cannot %s", s->driver->scheme, what);
 }
 
 int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched_run_visit_fn visit,
                      void *visit_data)
 {
-    int failed = enter_optional(s, s->driver->find != NULL, "find a trigger");
+    if (s->driver->find == NULL) {
+        return refuse_lacking(s, "find a trigger");
+    }
+    int failed = enter_admin(s);
     if (failed != 0) {
         return failed;
     }
@@ -344,7 +345,10 @@ int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched
 
 int jsi_backend_jobs(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data)
 {
-    int failed = enter_optional(s, s->driver->jobs != NULL, "list jobs");
+    if (s->driver->jobs == NULL) {
+        return refuse_lacking(s, "list jobs");
+    }
+    int failed = enter_admin(s);
     if (failed != 0) {
         return failed;
     }
@@ -369,7 +373,10 @@ int jsi_backend_look(jobsched *s, const char *job, jobsched_job_visit_fn visit, 
 
 int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_data)
 {
-    int failed = enter_optional(s, s->driver->nodes != NULL, "list nodes");
+    if (s->driver->nodes == NULL) {
+        return refuse_lacking(s, "list nodes");
+    }
+    int failed = enter_admin(s);
     if (failed != 0) {
         return failed;
     }
@@ -380,7 +387,10 @@ int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_dat
 
 int jsi_backend_check(jobsched *s, jobsched_check_visit_fn visit, void *visit_data)
 {
-    int failed = enter_optional(s, s->driver->check != NULL, "check itself");
+    if (s->driver->check == NULL) {
+        return refuse_lacking(s, "check itself");
+    }
+    int failed = enter_admin(s);
     if (failed != 0) {
         return failed;
     }

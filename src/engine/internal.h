@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/mutant.h"
 #include "engine/due.h"
 #include "engine/limits.h"
 #include "engine/timesync.h"
@@ -193,7 +194,8 @@ struct jobsched {
 
     /* all below guarded by lock */
     enum jsi_state state;
-    uint32_t references; /* the owner, and each run that outlives jobsched_close */
+    uint32_t references;    /* the owner, and each run that outlives jobsched_close */
+    uint32_t failures_told; /* since failures_from_mono_ms */
     jsi_map jobs;
     jsi_due due;
     jsi_link overrides; /* of override.c, oldest first */
@@ -207,19 +209,19 @@ struct jobsched {
     jsi_link ready;             /* jsi_ask.link: to be claimed, oldest first */
     jsi_link held;              /* jsi_ask.link: asks that are to be repeated at their instant */
     size_t extra_asks;
-    bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
-                    the same run "again" */
 
     jsi_timesync sync;
     int64_t wall_minus_mono_ms; /* as last seen by the tick: a change is a clock step */
     int64_t ticked_at_mono_ms;  /* -1: never */
     bool tick_again, elect_again, keep_now;
-    bool keep_sleeps; /* on keep_fd */
+    bool keep_sleeps;  /* on keep_fd */
+    bool leader_fresh; /* this node has just come to lead, and has not caught up */
+    bool leader_shy;   /* it was asked to hand over: others go first */
+    bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
+                    the same run "again" */
 
     jsi_job *leader_job;      /* NULL: no leader mode. The table holds its reference */
     jobsched_run *leader_run; /* while this node leads; in s->active */
-    bool leader_fresh;        /* it has just come to lead, and has not caught up */
-    bool leader_shy;          /* it was asked to hand over: others go first */
 
     jsi_link active;    /* jobsched_run.link: granted and not yet in the ledger */
     jsi_link work;      /* jobsched_run.work_link: to be called */
@@ -239,9 +241,8 @@ struct jobsched {
 
     jsi_outage claim_outage, keep_outage; /* of lanes CLAIM and KEEP */
     int64_t failures_from_mono_ms;        /* since when failures_told counts */
-    uint32_t failures_told;
-    uint64_t failures_untold; /* since the last that was told */
-    int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
+    uint64_t failures_untold;             /* since the last that was told */
+    int64_t retry_at_mono_ms;             /* lane CLAIM rests until then */
     int64_t beat_at_mono_ms;
     int64_t lost_at_mono_ms; /* from when on the store may pass this node's runs on, whatever their
                                   leases: nothing is claimed before a renewal succeeds.

@@ -20,6 +20,7 @@ typedef struct jsi_override {
 static int split(const char *key, char out_job[JOBSCHED_NAME_BYTES + 1], const char **out_key)
 {
     static const char prefix[] = "job.";
+    *out_key = "";
     const char *name = key + sizeof prefix - 1;
     const char *dot = strncmp(key, prefix, sizeof prefix - 1) == 0 ? strrchr(name, '.') : NULL;
     if (dot == NULL || dot == name || dot[1] == '\0') {
@@ -99,11 +100,11 @@ int jobsched_override(jobsched *scheduler, const char *key, const char *value)
 {
     jobsched *s = scheduler;
     char job[JOBSCHED_NAME_BYTES + 1];
-    const char *setting = NULL;
-    int failed = jsi_enter(s);
-    if (failed == 0 && (key == NULL || value == NULL)) {
-        failed = jobsched_fail(JOBSCHED_EINVAL, 0, "key or value of an override is NULL");
+    const char *setting = "";
+    if (key == NULL || value == NULL) {
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "key or value of an override is NULL");
     }
+    int failed = jsi_enter(s);
     failed = failed != 0 ? failed : split(key, job, &setting);
     failed = failed != 0 ? failed : check_value(s, job, setting, value);
     return failed != 0 ? failed : add(s, job, setting, value);
