@@ -205,6 +205,31 @@ static void test_late_owner_has_lost_its_run(void **state)
     cf_equal(cf_renew(other, "job", claim.token), JOBSCHED_LEASE_KEPT);
 }
 
+/* G5: whoever notices a loss may not know of the longest lease. Who has it says so when it comes, and
+ * nothing is granted for as long. */
+static void test_longest_lease_is_waited_for(void **state)
+{
+    enum { LONG_MS = 6 * LEASE_MS };
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 4);
+    (void)cf_job(other, "job", 0);
+    jobsched_claim run = cf_at(&job, 1);
+    run.lease_ms = LONG_MS;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    int64_t before_ms = cf_real_mono_ms();
+    (void)redis_ask("FLUSHALL");
+    jobsched_claim claim = short_claim(&job, 2);
+    cf_ok(redis_claim(other, &claim, CF_TIMEOUT_MS));
+    cf_answer(claim, BUSY);
+    cf_true(claim.wait_ms <= LEASE_MS);
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+    (void)wait_out(other, &claim);
+    cf_true(cf_real_mono_ms() - before_ms >= LONG_MS);
+}
+
 /* G1: the server comes back with an older state: what was granted since is not granted again. */
 static void test_restart_with_an_older_state(void **state)
 {
@@ -257,6 +282,34 @@ static void test_restart_with_an_older_state_and_a_newcomer(void **state)
     (void)cf_now(node);
     (void)wait_out(newcomer, &again);
     cf_answer(again, DONE);
+}
+
+/* G1, G9: a run that goes on, and whose grant the store forgot, is asserted: its occurrence is granted to
+ * nobody else, not even where runs may overlap and be repeated, and is in the ledger once. */
+static void test_forgotten_grant_goes_on(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 3);
+    (void)cf_job(other, "job", 0);
+    (void)redis_ask("SAVE");
+    jobsched_claim run = grant(node, &job, 1);
+    redis_restart("kill", "");
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+    jobsched_claim again = short_claim(&job, 1);
+    again.when_held = JOBSCHED_HELD_ALLOW;
+    again.recover = JOBSCHED_RECOVER_RERUN;
+    again.recover_limit = 3;
+    (void)wait_out(other, &again);
+    cf_answer(again, DONE);
+    cf_equal(again.mark_ms, run.scheduled_ms);
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+    end(node, &run);
+    struct cf_row rows[4];
+    cf_equal(cf_rows(node, "job", rows, 4), 1);
+    cf_equal(rows[0].record.token, run.token);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SUCCEEDED);
 }
 
 /* G4, G9: what only was forgotten is that a run ended. Its owner knows, so the job is not held for
@@ -489,8 +542,10 @@ int main(void)
         REDIS_TEST(test_flushall_and_a_newcomer_with_an_edit),
         REDIS_TEST(test_restart_without_persistence),
         REDIS_TEST(test_late_owner_has_lost_its_run),
+        REDIS_TEST(test_longest_lease_is_waited_for),
         REDIS_TEST(test_restart_with_an_older_state),
         REDIS_TEST(test_restart_with_an_older_state_and_a_newcomer),
+        REDIS_TEST(test_forgotten_grant_goes_on),
         REDIS_TEST(test_forgotten_end_holds_nothing),
         REDIS_TEST(test_forgotten_control_is_said_again),
         REDIS_TEST(test_forgotten_trigger_runs_once),

@@ -160,7 +160,7 @@ static void test_hanging_watch_delays_nothing(void **state)
     proxy *between = proxy_start(path, server);
     cf_true(between != NULL);
     (void)snprintf(url, sizeof url, "redis://?socket=%s", path);
-    struct cf_node *node = redis_open_at(world, "node", url, CF_LEASE_MS, CF_TIMEOUT_MS);
+    struct cf_node *node = redis_open_at(world, "node", url, CF_LEASE_MS, 1000);
     proxy_trap(between, "SUBSCRIBE", PROXY_HOLE_BEFORE_REPLY);
     int64_t before_ms = cf_real_mono_ms();
     (void)cf_now(node);

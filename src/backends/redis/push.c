@@ -11,7 +11,8 @@
 
 #define DELAY_FIRST_MS 250
 #define DELAY_MAX_MS   60000
-#define CONNECT_MAX_MS 250 /* the next heartbeat does not wait for this */
+#define CONNECT_MIN_MS 250
+#define CONNECT_PART   4 /* of a request's time: the next heartbeat does not wait for this */
 #define READ_BYTES     16384
 #define READS_MAX      16 /* more is left for the next time, which comes at once */
 
@@ -71,7 +72,9 @@ void jsi_redis_push_tend(struct jsi_redis_store *store, int64_t left_ms)
     if (lane->fd >= 0 || jsi_redis_mono(store) < store->push_at_ms) {
         return;
     }
-    jsi_redis_budget(lane, left_ms < CONNECT_MAX_MS ? left_ms : CONNECT_MAX_MS);
+    int64_t most_ms = store->config.request_timeout_ms / CONNECT_PART;
+    most_ms = most_ms < CONNECT_MIN_MS ? CONNECT_MIN_MS : most_ms;
+    jsi_redis_budget(lane, left_ms < most_ms ? left_ms : most_ms);
     int result = subscribe(store);
     if (result == 1) {
         store->push_delay_ms = DELAY_FIRST_MS;
