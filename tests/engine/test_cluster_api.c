@@ -74,39 +74,40 @@ static void control(struct world *world, int verb, const char *job)
                  0);
 }
 
+static const struct {
+    const char *job, *definition;
+    const char *schedule, *timezone;
+    int64_t next_ms; /* after the beginning, which is a Friday at 08:00 UTC */
+    int verb;
+    const char *why;
+} next_rows[] = {
+    {"a", "schedule=0 9 * * *\ntimezone=\ndisabled=0\ndst=0,0\n", "0 9 * * *", "", 3600000, 0,
+     "UTC"},
+    {"b", "schedule=0 12 * * *\ntimezone=Asia/Kolkata\ndisabled=0\ndst=0,0\n", "0 12 * * *",
+     "Asia/Kolkata", 81000000, 0, "in its zone"},
+    {"c", "schedule=0 9 * * *\ntimezone=\ndisabled=1\ndst=0,0\n", "0 9 * * *", "", JOBSCHED_NONE, 0,
+     "disabled"},
+    {"d", "schedule=0 9 * * *\ntimezone=\ndisabled=0\n", "0 9 * * *", "", JOBSCHED_NONE,
+     JOBSCHED_VERB_PAUSE, "paused"},
+    {"e", "schedule=0 9 * * *\ntimezone=\ndisabled=0\n", "0 9 * * *", "", JOBSCHED_NONE,
+     JOBSCHED_VERB_REMOVE, "removed"},
+    {"f", "something else", "", "", JOBSCHED_NONE, 0, "a definition that is none of ours"},
+    {"g", "schedule=0 9 * * *\ntimezone=No/Where\ndisabled=0\n", "0 9 * * *", "No/Where",
+     JOBSCHED_NONE, 0, "a zone that is not installed"},
+    {"h", "schedule=@every 7s\ntimezone=\ndisabled=0\n", "@every 7s", "", -1, 0,
+     "registered here as well, under another definition"},
+    {"i", "schedule=H H * * *\ntimezone=\ndisabled=0\n", "H H * * *", "", -1, 0,
+     "with the key of the job"},
+    {"j", "schedule=@after 5m\ntimezone=\ndisabled=0\n", "@after 5m", "", 300000, 0,
+     "counted from the mark, since no run has ended"},
+};
+
 /* G14: the next instant comes from the definition in force, also of jobs that are registered
  * elsewhere only, with their zone; it is none where the job will not run by its schedule. */
 static void test_next_instants_come_from_the_definition(void **state)
 {
     (void)state;
-    static const struct {
-        const char *job, *definition;
-        const char *schedule, *timezone;
-        int64_t next_ms; /* after the beginning, which is a Friday at 08:00 UTC */
-        int verb;
-        const char *why;
-    } rows[] = {
-        {"a", "schedule=0 9 * * *\ntimezone=\ndisabled=0\ndst=0,0\n", "0 9 * * *", "", 3600000, 0,
-         "UTC"},
-        {"b", "schedule=0 12 * * *\ntimezone=Asia/Kolkata\ndisabled=0\ndst=0,0\n", "0 12 * * *",
-         "Asia/Kolkata", 81000000, 0, "in its zone"},
-        {"c", "schedule=0 9 * * *\ntimezone=\ndisabled=1\ndst=0,0\n", "0 9 * * *", "",
-         JOBSCHED_NONE, 0, "disabled"},
-        {"d", "schedule=0 9 * * *\ntimezone=\ndisabled=0\n", "0 9 * * *", "", JOBSCHED_NONE,
-         JOBSCHED_VERB_PAUSE, "paused"},
-        {"e", "schedule=0 9 * * *\ntimezone=\ndisabled=0\n", "0 9 * * *", "", JOBSCHED_NONE,
-         JOBSCHED_VERB_REMOVE, "removed"},
-        {"f", "something else", "", "", JOBSCHED_NONE, 0, "a definition that is none of ours"},
-        {"g", "schedule=0 9 * * *\ntimezone=No/Where\ndisabled=0\n", "0 9 * * *", "No/Where",
-         JOBSCHED_NONE, 0, "a zone that is not installed"},
-        {"h", "schedule=@every 7s\ntimezone=\ndisabled=0\n", "@every 7s", "", -1, 0,
-         "registered here as well, under another definition"},
-        {"i", "schedule=H H * * *\ntimezone=\ndisabled=0\n", "H H * * *", "", -1, 0,
-         "with the key of the job"},
-        {"j", "schedule=@after 5m\ntimezone=\ndisabled=0\n", "@after 5m", "", 300000, 0,
-         "counted from the mark, since no run has ended"},
-    };
-    enum { ROWS = sizeof rows / sizeof rows[0] };
+    enum { ROWS = sizeof next_rows / sizeof next_rows[0] };
     struct world world;
     struct world_job job = {0};
     world_begin(&world, "fake:");
@@ -114,9 +115,9 @@ static void test_next_instants_come_from_the_definition(void **state)
     world_add(&world, &spec);
     (void)world_settle(&world);
     for (size_t i = 0; i < ROWS; i++) {
-        announce_elsewhere(&world, rows[i].job, rows[i].definition, 0);
-        if (rows[i].verb != 0) {
-            control(&world, rows[i].verb, rows[i].job);
+        announce_elsewhere(&world, next_rows[i].job, next_rows[i].definition, 0);
+        if (next_rows[i].verb != 0) {
+            control(&world, next_rows[i].verb, next_rows[i].job);
         }
     }
     struct listed listed = {.count = 0};
@@ -124,22 +125,22 @@ static void test_next_instants_come_from_the_definition(void **state)
     assert_equal(listed.count, ROWS);
     for (size_t i = 0; i < ROWS; i++) {
         int64_t next_ms = listed.jobs[i].next_at_ms;
-        assert_string_equal(listed.schedules[i], rows[i].schedule);
-        assert_string_equal(listed.timezones[i], rows[i].timezone);
-        if (rows[i].next_ms < 0) {
+        assert_string_equal(listed.schedules[i], next_rows[i].schedule);
+        assert_string_equal(listed.timezones[i], next_rows[i].timezone);
+        if (next_rows[i].next_ms < 0) {
             jobsched_schedule_options options;
             jobsched_schedule *schedule;
             char key[16];
-            (void)snprintf(key, sizeof key, "test/%s", rows[i].job);
+            (void)snprintf(key, sizeof key, "test/%s", next_rows[i].job);
             JOBSCHED_INIT(&options);
             options.key = key;
-            assert_equal(jobsched_schedule_parse(rows[i].schedule, &options, &schedule), 0);
+            assert_equal(jobsched_schedule_parse(next_rows[i].schedule, &options, &schedule), 0);
             assert_equal(next_ms, jobsched_schedule_next(schedule, WORLD_BEGIN_MS));
             jobsched_schedule_free(schedule);
-        } else if (rows[i].next_ms == JOBSCHED_NONE) {
+        } else if (next_rows[i].next_ms == JOBSCHED_NONE) {
             assert_equal(next_ms, JOBSCHED_NONE);
         } else {
-            assert_equal(next_ms, WORLD_BEGIN_MS + rows[i].next_ms);
+            assert_equal(next_ms, WORLD_BEGIN_MS + next_rows[i].next_ms);
         }
     }
     listed.count = 0;

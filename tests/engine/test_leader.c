@@ -100,6 +100,7 @@ static void test_who_stands_by_claims_nothing(void **state)
     assert_equal(jobsched_trigger(world.s, "job", "re", NULL), 0);
     world_run(&world, 50000);
     assert_equal(job.calls, 0);
+    assert_equal(world.s->extra_asks, 0);
     assert_at_most(atomic_load(&world.fake.items[FAKE_CLAIM]), 2 * 60 + 5);
     int64_t next_ms;
     assert_equal(jobsched_next_run(world.s, "job", &next_ms), 0);

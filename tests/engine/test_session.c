@@ -109,6 +109,12 @@ static void test_nothing_is_claimed_without_a_session(void **state)
     assert_equal(job.calls, 1);
     jobsched_run *first = job.pending;
     fake_backend_fail(&world.fake, FAKE_RENEW, 0, 0, false);
+    (void)pthread_mutex_lock(&world.s->lock);
+    world.s->elect_again = false;
+    jsi_wake_keep_locked(world.s);
+    (void)pthread_mutex_unlock(&world.s->lock);
+    (void)jsi_keep(world.s);
+    assert_true(world.s->elect_again); /* nothing else would wake the elector */
     world_run(&world, 10000);
     assert_equal(job.calls, 2);
     assert_equal(jobsched_run_should_stop(job.pending), 0);
@@ -119,6 +125,7 @@ static void test_nothing_is_claimed_without_a_session(void **state)
 struct race {
     struct world *world;
     bool mended; /* a renewal succeeds before the claim's answer is seen */
+    bool twice;  /* another failure names a later instant */
     bool armed;
 };
 
@@ -132,6 +139,14 @@ static void during_claim(struct fake_backend *fake, enum fake_operation operatio
     if (operation == FAKE_CLAIM && race->armed) {
         race->armed = false;
         lose(race->world, race->mended ? 1 : FAKE_FOR_EVER);
+        if (race->twice) {
+            int64_t later_ms = test_clock_mono(&race->world->clock) + 10 * GRACE_MS;
+            atomic_store(&fake->lost_at_mono_ms, later_ms);
+            (void)pthread_mutex_lock(&race->world->s->lock);
+            race->world->s->keep_now = true;
+            (void)pthread_mutex_unlock(&race->world->s->lock);
+            (void)jsi_keep(race->world->s);
+        }
         if (race->mended) {
             (void)pthread_mutex_lock(&race->world->s->lock);
             race->world->s->keep_now = true;
@@ -149,11 +164,13 @@ static void test_a_grant_amid_the_loss_ends_with_it(void **state)
     struct world_job job = {0};
     begin(&world, &job);
     jobsched_run *first = job.pending;
-    struct race race = {.world = &world, .armed = true};
+    struct race race = {.world = &world, .armed = true, .twice = true};
     world.fake.hook_data = &race;
     world.fake.after = during_claim;
     assert_equal(jobsched_trigger(world.s, "job", "amid", NULL), 0);
-    (void)world_settle(&world);
+    int64_t again_ms;
+    (void)jsi_elect(world.s, &again_ms);
+    (void)jsi_work(world.s); /* before the keeper has another chance */
     assert_equal(job.calls, 2);
     assert_equal(jobsched_run_lease_left_ms(job.pending), GRACE_MS - JSI_LOST_MARGIN_MS);
     test_clock_advance(&world.clock, GRACE_MS - JSI_LOST_MARGIN_MS);
