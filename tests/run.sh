@@ -6,6 +6,7 @@
 #
 #   sh tests/run.sh [--quick] [--label REGEX] [--compiler gcc|clang] [--sanitize LIST]
 #                   [--except REGEX] [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
+#                   [--build-only]
 #
 #   --quick       leaves out the tests labelled "slow"
 #   --label       runs only the tests that have a label matching REGEX (labels are the folders
@@ -15,6 +16,9 @@
 #                 what is shipped are not part of such a build
 #   --launcher    runs each test program under a command, for example 'valgrind;--quiet'
 #   --build-dir   where to build; build-test in the checkout unless given
+#   --build-only  builds and runs nothing
+#   --jobs        how many compilers run at the same time, and tests that compute; of those that mostly
+#                 wait up to three times as many. As many as there are processors unless given
 #
 # Every test that is selected must run: one that is skipped or cannot be started is a failure.
 set -eu
@@ -27,7 +31,8 @@ label=
 except=
 launcher=
 quick=
-jobs=2
+build_only=
+jobs=$(nproc)
 
 usage()
 {
@@ -55,6 +60,7 @@ while [ $# -gt 0 ]; do
     --launcher) launcher=$2; shift ;;
     --jobs) jobs=$2; shift ;;
     --quick) quick=1 ;;
+    --build-only) build_only=1 ;;
     -h | --help) usage; exit 0 ;;
     *) echo "run.sh: unknown option '$1' (see --help)" >&2; exit 2 ;;
     esac
@@ -128,9 +134,20 @@ want()
     want_command redis-cli redis-tools
     want_command pgbouncer pgbouncer
     want_command openssl openssl
+    want_command spin spin
     want_command setpriv util-linux
     case $launcher in
     valgrind*) want_command valgrind valgrind ;;
+    esac
+    # Debian keeps clang's sanitizers in a package of their own.
+    case $compiler:$sanitize in
+    clang*:?*)
+        if ! ls "$("$compiler" -print-resource-dir 2> /dev/null)"/lib/linux/libclang_rt.asan* \
+            > /dev/null 2>&1; then
+            version=${compiler#clang}
+            packages="$packages libclang-rt$version-dev"
+        fi
+        ;;
     esac
 }
 
@@ -237,9 +254,15 @@ CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
     > "$log" 2>&1 < /dev/null || fail_with_log "cmake"
 ninja -C "$build" -j "$jobs" >> "$log" 2>&1 < /dev/null || fail_with_log "the build"
 
+if [ -n "$build_only" ]; then
+    echo "built"
+    exit 0
+fi
+
 # ---- run ----
 
-set -- --no-tests=error --output-on-failure --no-label-summary -j "$jobs"
+# A test takes three places unless it mostly waits (tests/CMakeLists.txt).
+set -- --no-tests=error --output-on-failure --no-label-summary -j $((jobs * 3))
 if [ -n "$label" ]; then
     set -- "$@" -L "$label"
 fi
