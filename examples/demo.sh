@@ -3,13 +3,17 @@
 # job, another is stopped with SIGTERM, and at the end a table shows that every occurrence was fired
 # exactly once. Installs what it needs, builds, and cleans up after itself. About 25 seconds.
 #
-#   sh examples/demo.sh [--backend sqlite] [--build FOLDER]
+#   sh examples/demo.sh [--backend sqlite|postgres|redis] [--build FOLDER]
+#
+# The PostgreSQL or Redis server is a private one in a temporary folder, without a port, and is gone at
+# the end; as root it runs as nobody. JOBSCHED_DEMO_SECONDS makes the window longer or shorter (at least
+# 12).
 #
 # Exit status: 0 all was fired exactly once; 1 something was not, or the demo could not run; 2 usage.
 # shellcheck disable=SC2317 # functions are also called by trap and by until_true
 set -eu
 
-seconds=20 # length of the window in which occurrences are counted
+seconds=${JOBSCHED_DEMO_SECONDS:-20} # length of the window in which occurrences are counted
 
 say() {
     printf '%s  %s\n' "$(date -u +%H:%M:%S)" "$*"
@@ -21,7 +25,7 @@ fail() {
 }
 
 usage() {
-    printf 'Usage: sh examples/demo.sh [--backend sqlite] [--build FOLDER]\n' >&2
+    printf 'Usage: sh examples/demo.sh [--backend sqlite|postgres|redis] [--build FOLDER]\n' >&2
     exit 2
 }
 
@@ -49,15 +53,36 @@ while [ $# -gt 0 ]; do
     esac
 done
 case $backend in
-sqlite) ;;
+sqlite | redis) ;;
+postgres | postgresql) backend=postgresql ;;
 *)
-    printf "demo: backend '%s' is not supported yet; there is: sqlite\n" "$backend" >&2
+    printf "demo: backend '%s' is not one of: sqlite, postgres, redis\n" "$backend" >&2
+    exit 2
+    ;;
+esac
+case $seconds in
+1[2-9] | [2-9][0-9] | [1-9][0-9][0-9]) ;;
+*)
+    printf "demo: JOBSCHED_DEMO_SECONDS '%s' is not within 12-999\n" "$seconds" >&2
     exit 2
     ;;
 esac
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/jobsched-demo.XXXXXX")
+
+# What the three processes are told.
+server=$work/server
+lease=30s
+case $backend in
+sqlite) lock=sqlite:$work/jobs.db ;;
+postgresql) lock="postgresql:///postgres?host=$server&user=postgres" ;;
+redis)
+    lock="redis://?socket=$server/redis.sock"
+    # Nothing but its silence tells that an owner is dead, so the lease is what a takeover takes.
+    lease=3s
+    ;;
+esac
 
 # Whatever happens, no process and no file is left. The commands of a killed elected-crond are ended
 # by its watcher.
@@ -70,6 +95,8 @@ clean() {
         fi
     done
     wait 2>/dev/null || :
+    services_on
+    stop_server
     rm -rf "$work"
     exit "$status"
 }
@@ -79,29 +106,62 @@ trap 'exit 143' TERM HUP
 
 # ---- install and build ---------------------------------------------------------------------------
 
+want_module() {
+    if ! command -v pkg-config >/dev/null || ! pkg-config --exists "$1"; then
+        missing="$missing $2"
+    fi
+}
+
+# The packages of servers would start them. Debian's own switch, unless somebody has set it already,
+# turned back afterwards.
+switch=/usr/sbin/policy-rc.d
+switched=
+root=
+services_off() {
+    if [ ! -e "$switch" ]; then
+        switched=1
+        printf '#!/bin/sh\nexit 101\n' | $root tee "$switch" >/dev/null
+        $root chmod 0755 "$switch"
+    fi
+}
+services_on() {
+    [ -z "$switched" ] || $root rm -f "$switch"
+    switched=
+}
+
 install_missing() {
     missing=
     command -v cc >/dev/null || missing="$missing gcc libc6-dev"
     command -v cmake >/dev/null || missing="$missing cmake"
     command -v make >/dev/null || command -v ninja >/dev/null || missing="$missing make"
     command -v pkg-config >/dev/null || missing="$missing pkg-config"
-    if ! command -v pkg-config >/dev/null || ! pkg-config --exists sqlite3; then
-        missing="$missing libsqlite3-dev"
-    fi
+    case $backend in
+    sqlite) want_module sqlite3 libsqlite3-dev ;;
+    postgresql)
+        want_module libpq libpq-dev
+        # Debian keeps the server's programs outside the path.
+        ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="$missing postgresql"
+        ;;
+    redis)
+        want_module hiredis libhiredis-dev
+        command -v redis-server >/dev/null || missing="$missing redis-server"
+        ;;
+    esac
     [ -n "$missing" ] || return 0
     command -v apt-get >/dev/null || fail "please install:$missing"
-    root=
     if [ "$(id -u)" -ne 0 ]; then
         command -v sudo >/dev/null || fail "please install as root:$missing"
         root=sudo
     fi
     say "installing$missing"
+    services_off
     # shellcheck disable=SC2086 # words are meant to be split
     if ! { $root apt-get update -q && $root env DEBIAN_FRONTEND=noninteractive \
         apt-get install -q -y --no-install-recommends $missing; } >"$work/apt.log" 2>&1; then
         tail -n 20 "$work/apt.log" >&2
         fail "apt-get could not install:$missing"
     fi
+    services_on
 }
 
 build_program() {
@@ -109,21 +169,52 @@ build_program() {
         build=$top/build-demo
         [ -w "$top" ] || build=$work/build
     fi
-    # A folder that is configured already keeps its settings.
+    # A folder that is configured already keeps its other settings.
     set --
     if [ ! -f "$build/CMakeCache.txt" ]; then
-        set -- -DJOBSCHED_BUILD_TESTS=OFF -DJOBSCHED_BUILD_CTL=OFF \
+        set -- -DJOBSCHED_BUILD_TESTS=OFF -DJOBSCHED_BUILD_CTL=OFF -DJOBSCHED_BUILD_SQLITE=OFF \
             -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF
         ! command -v ninja >/dev/null || set -- "$@" -G Ninja
     fi
+    case $backend in
+    sqlite) set -- "$@" -DJOBSCHED_BUILD_SQLITE=ON ;;
+    postgresql) set -- "$@" -DJOBSCHED_BUILD_POSTGRES=ON ;;
+    redis) set -- "$@" -DJOBSCHED_BUILD_REDIS=ON ;;
+    esac
     say "building in $build"
     if ! { cmake -S "$top" -B "$build" "$@" &&
         cmake --build "$build" --parallel "$(nproc)" \
-            --target elected-crond jobsched_sqlite; } >"$work/build.log" 2>&1; then
+            --target elected-crond "jobsched_$backend"; } >"$work/build.log" 2>&1; then
         tail -n 40 "$work/build.log" >&2
         fail "the build failed"
     fi
     crond=$build/bin/elected-crond
+}
+
+# ---- the server ----------------------------------------------------------------------------------
+
+# By the scripts of the tests. PostgreSQL's server refuses to be root; it must reach its folder.
+start_server() {
+    case $backend in
+    postgresql)
+        chmod 0711 "$work"
+        say "starting a private PostgreSQL server in $server"
+        sh "$top/tests/support/postgres.sh" start "$server"
+        ;;
+    redis)
+        say "starting a private Redis server in $server"
+        sh "$top/tests/support/redis.sh" start "$server" appendonly=yes
+        ;;
+    esac
+}
+
+stop_server() {
+    if [ -d "$server" ]; then
+        case $backend in
+        postgresql) sh "$top/tests/support/postgres.sh" remove "$server" || : ;;
+        redis) sh "$top/tests/support/redis.sh" remove "$server" || : ;;
+        esac
+    fi
 }
 
 # ---- the cluster ---------------------------------------------------------------------------------
@@ -148,7 +239,7 @@ END
 }
 
 start_node() {
-    "$crond" --lock "sqlite:$work/jobs.db" --node "$1" --runs-log "$work/runs" \
+    "$crond" --lock "$lock" --lease "$lease" --node "$1" --runs-log "$work/runs" \
         "$work/crontab" >"$work/$1.out" 2>"$work/$1.log" &
     echo $! >"$work/$1.pid"
 }
@@ -218,7 +309,7 @@ run_cluster() {
     rm "$work/$victim.pid"
     say "$victim is killed with SIGKILL while it runs 'report'"
 
-    sleep_until $((from + 13400))
+    sleep_until $((from + seconds * 667 + 60))
     leaver='node-1'
     [ "$victim" != "$leaver" ] || leaver='node-2'
     stopping=$(now_ms)
@@ -367,6 +458,7 @@ show_takeover() {
 
 install_missing
 build_program
+start_server
 write_crontab
 run_cluster
 verdict=0
