@@ -25,9 +25,12 @@
 /* libpq has about 45 parameters, of which a URL can set each once. */
 #define KEYWORDS_MAX 80
 
+/* The kernel takes at most 127. */
+#define KEEPALIVES_MAX 120
+
 struct jsi_pg_attempt {
     PQconninfoOption *options;
-    char idle[24], count[24], user_timeout[24], name[64];
+    char interval[24], count[24], user_timeout[24], name[64];
     int64_t limit_ms; /* of the time spent waiting for the server */
     int ready;        /* an eventfd: readable once done */
     pthread_mutex_t lock;
@@ -72,8 +75,8 @@ static PGconn *start(const struct jsi_pg_attempt *attempt)
     const char *keywords[KEYWORDS_MAX + 8] = {"fallback_application_name", "client_encoding",
                                               "keepalives_idle",           "keepalives_interval",
                                               "keepalives_count",          "tcp_user_timeout"};
-    const char *values[KEYWORDS_MAX + 8] = {attempt->name, "UTF8",         attempt->idle,
-                                            attempt->idle, attempt->count, attempt->user_timeout};
+    const char *values[KEYWORDS_MAX + 8] = {
+        attempt->name, "UTF8", "1", attempt->interval, attempt->count, attempt->user_timeout};
     size_t count = 6;
     /* Later ones win: the URL may say otherwise. */
     for (const PQconninfoOption *at = attempt->options; at->keyword != NULL && count < KEYWORDS_MAX;
@@ -150,9 +153,10 @@ static int begin(struct jsi_pg_lane *lane)
     attempt->limit_ms = config->request_timeout_ms > 0 ? config->request_timeout_ms : 1000;
     attempt->references = 2;
     (void)pthread_mutex_init(&attempt->lock, NULL); /* cannot fail with default attributes */
-    (void)snprintf(attempt->idle, sizeof attempt->idle, "%d", 1);
-    int64_t count = config->lease_ms / 1000 + 3;
+    int64_t lease_s = config->lease_ms / 1000 + 1, interval_s = lease_s / KEEPALIVES_MAX + 1;
+    int64_t count = lease_s / interval_s + 3;
     (void)snprintf(attempt->count, sizeof attempt->count, "%lld", (long long)count);
+    (void)snprintf(attempt->interval, sizeof attempt->interval, "%lld", (long long)interval_s);
     (void)snprintf(attempt->user_timeout, sizeof attempt->user_timeout, "%lld",
                    (long long)config->lease_ms);
     (void)snprintf(attempt->name, sizeof attempt->name, "jobsched %.50s", config->node_name);

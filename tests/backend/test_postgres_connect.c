@@ -1,0 +1,300 @@
+/* test_postgres_connect.c: the way to a postgresql: server: names that are looked up, several hosts,
+ * TLS, and libpq's own environment and service files. The resolver of this program is its own.
+ *   test_postgres_connect DIRECTORY     unused: it starts a server of its own */
+#include "postgres_support.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char server[64];
+static int port;
+
+/* ---- the resolver ---- */
+
+static pthread_mutex_t resolver_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t resolver_cond = PTHREAD_COND_INITIALIZER;
+static int resolver_hangs, resolver_waits; /* guarded by resolver_lock */
+
+static void set_hangs(int hangs)
+{
+    (void)pthread_mutex_lock(&resolver_lock);
+    resolver_hangs = hangs;
+    (void)pthread_cond_broadcast(&resolver_cond);
+    (void)pthread_mutex_unlock(&resolver_lock);
+}
+
+static int waits(void)
+{
+    (void)pthread_mutex_lock(&resolver_lock);
+    int count = resolver_waits;
+    (void)pthread_mutex_unlock(&resolver_lock);
+    return count;
+}
+
+/* In libc's place, also for libpq: "hangs.test" takes as long as the test likes, every name is the
+ * loopback device. The result is what freeaddrinfo() below frees. */
+JOBSCHED_API int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
+                             struct addrinfo **out_result)
+{
+    (void)hints;
+    (void)pthread_mutex_lock(&resolver_lock);
+    while (node != NULL && strcmp(node, "hangs.test") == 0 && resolver_hangs) {
+        resolver_waits++;
+        (void)pthread_cond_wait(&resolver_cond, &resolver_lock);
+        resolver_waits--;
+    }
+    (void)pthread_mutex_unlock(&resolver_lock);
+    struct place {
+        struct addrinfo info;
+        struct sockaddr_in address;
+    } *place = calloc(1, sizeof *place);
+    if (place == NULL) {
+        return EAI_MEMORY;
+    }
+    place->address.sin_family = AF_INET;
+    place->address.sin_port = htons((uint16_t)strtol(service == NULL ? "0" : service, NULL, 10));
+    place->address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    place->info = (struct addrinfo){.ai_family = AF_INET,
+                                    .ai_socktype = SOCK_STREAM,
+                                    .ai_addrlen = sizeof place->address,
+                                    .ai_addr = (struct sockaddr *)&place->address};
+    *out_result = &place->info;
+    return 0;
+}
+
+JOBSCHED_API void freeaddrinfo(struct addrinfo *result)
+{
+    free(result); /* it is the first member of what was allocated */
+}
+
+/* ---- the server ---- */
+
+/* A port that was free a moment ago. */
+static int free_port(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+        return -1;
+    }
+    (void)close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* A certificate authority of our own, which has signed for "good.test" and for nobody else. */
+static int make_certificate(void)
+{
+    char command[2048];
+    (void)snprintf(
+        command, sizeof command,
+        "cd %s && openssl req -new -x509 -days 2 -nodes -newkey rsa:2048 -subj /CN=authority "
+        "-keyout ca.key -out ca.crt > openssl.log 2>&1 && openssl req -new -nodes -newkey rsa:2048 "
+        "-subj /CN=good.test -keyout server.key -out server.csr >> openssl.log 2>&1 && "
+        "printf 'subjectAltName=DNS:good.test' > ext && openssl x509 -req -in server.csr -days 2 "
+        "-CA ca.crt -CAkey ca.key -CAcreateserial -extfile ext -out server.crt >> openssl.log 2>&1 "
+        "&& chmod 0600 server.key && if [ \"$(id -u)\" = 0 ]; then chown nobody:nogroup "
+        "server.key; "
+        "fi",
+        server);
+    return system(command);
+}
+
+static int group_set_up(void **state)
+{
+    (void)state;
+    char settings[512], command[128];
+    (void)snprintf(server, sizeof server, "/tmp/jpgc-%ld", (long)getpid());
+    (void)snprintf(command, sizeof command, "mkdir -p %s && chmod 0755 %s", server, server);
+    port = free_port();
+    (void)snprintf(settings, sizeof settings,
+                   "listen_addresses=127.0.0.1 port=%d ssl=on ssl_cert_file=%s/server.crt "
+                   "ssl_key_file=%s/server.key",
+                   port, server, server);
+    postgres_directory = server;
+    if (port < 0 || system(command) != 0 || make_certificate() != 0) {
+        return -1;
+    }
+    if (postgres_script("start", server, settings) != 0) {
+        return -1;
+    }
+    (void)snprintf(settings, sizeof settings, "%d", port);
+    return setenv("PGPORT", settings, 1); /* of the test's own connections, and for the URLs here */
+}
+
+static int group_tear_down(void **state)
+{
+    (void)state;
+    (void)postgres_script("remove", server, "");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    set_hangs(0);
+    return postgres_tear_down(state);
+}
+
+/* Until it works, as the engine does. */
+static void renew_again(struct cf_node *node)
+{
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+    while (node->driver->renew(node->backend, &call, 0, NULL, 0) != JOBSCHED_OK) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+}
+
+static int try_hosts(struct cf_world *world, const char *authority, const char *options)
+{
+    char url[POSTGRES_URL_BYTES];
+    (void)snprintf(url, sizeof url, "postgresql://postgres@%s/postgres?jobsched_schema=%s%s",
+                   authority, postgres_schema, options);
+    return postgres_try_url(world, url);
+}
+
+/* G11: a resolver that hangs holds up nobody for longer than a request may take, wherever it comes in
+ * the list of hosts; and there is no more than one thread that waits for it. */
+static void test_resolver_that_hangs(void **state)
+{
+    char second[64];
+    (void)snprintf(second, sizeof second, "127.0.0.1:1,hangs.test:%d", port);
+    const char *const authorities[] = {"hangs.test", second};
+    struct cf_world *world = *state;
+    for (int i = 0; i < 2; i++) {
+        char url[POSTGRES_URL_BYTES];
+        (void)snprintf(url, sizeof url, "postgresql://postgres@%s/postgres?jobsched_schema=%s",
+                       authorities[i], postgres_schema);
+        struct cf_node node = {.backend = NULL};
+        cf_config(&node, world, "node", NULL);
+        node.config.url = url;
+        node.config.request_timeout_ms = 300;
+        set_hangs(1);
+        int64_t began_ms = cf_real_mono_ms();
+        cf_equal(node.driver->open(&node.config, &node.backend), JOBSCHED_EUNREACHABLE);
+        cf_true(cf_real_mono_ms() - began_ms < 3000);
+        postgres_expect_message("hangs.test");
+        int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+        while (waits() == 0) {
+            cf_true(cf_real_mono_ms() < deadline_ms);
+            cf_pause();
+        }
+        cf_equal(waits(), 1);
+        set_hangs(0);
+        while (waits() > 0) { /* it ends by itself, long after its handle */
+            cf_true(cf_real_mono_ms() < deadline_ms);
+            cf_pause();
+        }
+    }
+    cf_ok(try_hosts(world, "hangs.test", ""));
+    cf_ok(try_hosts(world, second, ""));
+}
+
+/* While a node is at work: each call keeps its time, and what is found out late is of use to the
+ * next one. */
+static void test_resolver_that_hangs_later(void **state)
+{
+    struct cf_world *world = *state;
+    (void)snprintf(world->url, sizeof world->url,
+                   "postgresql://postgres@hangs.test/postgres?jobsched_schema=%s", postgres_schema);
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    set_hangs(1);
+    postgres_do("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+                "'jobsched node'");
+    for (int i = 0; i < 3; i++) {
+        jobsched_claim claim = cf_at(&job, 1);
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        call.timeout_ms = 200;
+        int64_t began_ms = cf_real_mono_ms();
+        int code = node->driver->claim(node->backend, &call, &claim, 1);
+        /* The first may find out only by asking that its connection is gone. */
+        cf_true(code == JOBSCHED_EUNREACHABLE || (i == 0 && code == JOBSCHED_EUNKNOWN));
+        cf_true(cf_real_mono_ms() - began_ms < 2000);
+        call = cf_call(JOBSCHED_LANE_KEEP);
+        call.timeout_ms = 200;
+        cf_equal(node->driver->renew(node->backend, &call, 0, NULL, 0) == JOBSCHED_OK, 0);
+        cf_true(cf_real_mono_ms() - began_ms < 4000);
+    }
+    cf_equal(waits(), 2); /* one per lane */
+    set_hangs(0);
+    (void)cf_grant(node, &job, 1);
+    renew_again(node);
+}
+
+/* TLS is libpq's: its parameters are those of the URL, and the host's name is checked as it was
+ * given, although it is looked up elsewhere. */
+static void test_tls(void **state)
+{
+    struct cf_world *world = *state;
+    char options[160];
+    (void)snprintf(options, sizeof options, "&sslmode=verify-full&sslrootcert=%s/ca.crt", server);
+    cf_ok(try_hosts(world, "good.test", options));
+    cf_equal(try_hosts(world, "bad.test", options), JOBSCHED_EUNREACHABLE);
+    postgres_expect_message("bad.test");
+    (void)snprintf(options, sizeof options, "&sslmode=verify-full&sslrootcert=%s/none.crt", server);
+    cf_equal(try_hosts(world, "good.test", options), JOBSCHED_EUNREACHABLE);
+    (void)snprintf(options, sizeof options, "&sslmode=require");
+    (void)snprintf(world->url, sizeof world->url,
+                   "postgresql://postgres@good.test/postgres?jobsched_schema=%s%s", postgres_schema,
+                   options);
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) "
+                          "WHERE s.ssl AND a.application_name = 'jobsched node'"),
+             2);
+    postgres_terminate("node");
+    renew_again(node);
+    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+}
+
+/* libpq's environment and service files work as with every other program. */
+static void test_environment_and_service(void **state)
+{
+    struct cf_world *world = *state;
+    char path[96], command[256], url[POSTGRES_URL_BYTES];
+    (void)snprintf(path, sizeof path, "%s/service", server);
+    (void)snprintf(command, sizeof command,
+                   "printf '[tests]\\nhost=%s\\nuser=postgres\\ndbname=postgres\\n' > %s", server,
+                   path);
+    cf_equal(system(command), 0);
+    cf_equal(setenv("PGSERVICEFILE", path, 1), 0);
+    (void)snprintf(url, sizeof url, "postgresql://?service=tests&jobsched_schema=%s",
+                   postgres_schema);
+    cf_ok(postgres_try_url(world, url));
+    cf_equal(setenv("PGHOST", server, 1), 0);
+    cf_equal(setenv("PGUSER", "postgres", 1), 0);
+    cf_equal(setenv("PGDATABASE", "postgres", 1), 0);
+    (void)snprintf(url, sizeof url, "postgresql:?jobsched_schema=%s", postgres_schema);
+    cf_ok(postgres_try_url(world, url));
+    cf_equal(setenv("PGHOST", "/nowhere", 1), 0);
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EUNREACHABLE);
+    (void)unsetenv("PGHOST");
+    (void)unsetenv("PGUSER");
+    (void)unsetenv("PGDATABASE");
+    (void)unsetenv("PGSERVICEFILE");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, tear_down)
+        TEST(test_resolver_that_hangs),
+        TEST(test_resolver_that_hangs_later),
+        TEST(test_tls),
+        TEST(test_environment_and_service),
+    };
+    if (argc > 2) {
+        cmocka_set_test_filter(argv[2]);
+    }
+    return cmocka_run_group_tests(tests, group_set_up, group_tear_down) ? 1 : 0;
+}
