@@ -61,6 +61,7 @@ static const struct {
     {"42703", JOBSCHED_ESCHEMA, "; the tables are not those of this version"},
     {"42883", JOBSCHED_ESCHEMA, "; the functions are not those of this version"},
     {"22", JOBSCHED_EINVAL, ""},
+    {"JS003", JOBSCHED_EUNREACHABLE, "; this node is forgotten as soon as it enters"},
 };
 
 static int fail_state(struct jsi_pg_lane *lane, const char *text)

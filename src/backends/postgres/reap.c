@@ -85,8 +85,8 @@ static void add_untold(struct jsi_pg_lane *lane, const PGresult *findings, int f
 {
     jsi_pg_array_begin(lane);
     for (int i = first; i < PQntuples(findings); i++) {
-        if (strcmp(PQgetvalue(findings, i, FOUND), "1") == 0) {
-            jsi_pg_param_text(lane, PQgetvalue(findings, i, column));
+        if (strcmp(jsi_pg_value(findings, i, FOUND), "1") == 0) {
+            jsi_pg_param_text(lane, jsi_pg_value(findings, i, column));
         }
     }
     jsi_pg_array_end(lane);
@@ -96,7 +96,7 @@ static void add_untold(struct jsi_pg_lane *lane, const PGresult *findings, int f
 static int put_back(struct jsi_pg_store *store, jobsched_call *call, const PGresult *findings,
                     int first)
 {
-    if (first >= PQntuples(findings) || strcmp(PQgetvalue(findings, first, FOUND), "1") != 0) {
+    if (first >= PQntuples(findings) || strcmp(jsi_pg_value(findings, first, FOUND), "1") != 0) {
         return 0;
     }
     static const int columns[] = {JOB, SCHEDULED, TOKEN, ATTEMPT, NODE};
@@ -140,7 +140,7 @@ int jsi_pg_reap(void *backend, jobsched_call *call,
     }
     int row = 0, stopped = 0;
     for (; !stopped && row < PQntuples(findings); row++) {
-        if (strcmp(PQgetvalue(findings, row, FOUND), "0") != 0) {
+        if (strcmp(jsi_pg_value(findings, row, FOUND), "0") != 0) {
             stopped = tell(findings, row, visit, visit_data) != 0;
         }
     }

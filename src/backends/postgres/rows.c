@@ -9,9 +9,20 @@ int jsi_pg_rows(const struct jsi_pg_lane *lane)
     return PQntuples(lane->result);
 }
 
+/* A function that somebody has replaced may give fewer columns, or no row. */
+static int is_there(const PGresult *result, int row, int column)
+{
+    return row < PQntuples(result) && column < PQnfields(result);
+}
+
+const char *jsi_pg_value(const PGresult *result, int row, int column)
+{
+    return is_there(result, row, column) ? PQgetvalue(result, row, column) : "";
+}
+
 const char *jsi_pg_get(const struct jsi_pg_lane *lane, int row, int column)
 {
-    return PQgetvalue(lane->result, row, column); /* "" for NULL */
+    return jsi_pg_value(lane->result, row, column);
 }
 
 int64_t jsi_pg_int(const struct jsi_pg_lane *lane, int row, int column)
@@ -31,7 +42,8 @@ uint64_t jsi_pg_unsigned(const struct jsi_pg_lane *lane, int row, int column)
 
 int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column)
 {
-    return PQgetisnull(lane->result, row, column) ? JOBSCHED_NONE : jsi_pg_int(lane, row, column);
+    int null = !is_there(lane->result, row, column) || PQgetisnull(lane->result, row, column);
+    return null ? JOBSCHED_NONE : jsi_pg_int(lane, row, column);
 }
 
 int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column)

@@ -267,6 +267,8 @@ uint64_t jsi_pg_bits(const struct jsi_pg_lane *lane, int row, int column);
 uint64_t jsi_pg_unsigned(const struct jsi_pg_lane *lane, int row, int column);
 int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column); /* NULL: JOBSCHED_NONE */
 int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column);
+/* A value as text: "" for NULL, and where there is none. */
+const char *jsi_pg_value(const PGresult *result, int row, int column);
 const char *jsi_pg_get(const struct jsi_pg_lane *lane, int row, int column); /* never NULL */
 void jsi_pg_copy(const struct jsi_pg_lane *lane, int row, int column, char *out, size_t bytes);
 
