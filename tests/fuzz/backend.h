@@ -12,6 +12,12 @@
  * strings where there must be some, and no more visits than were asked for. */
 int fuzz_backend(const jobsched_backend *driver, const char *url, struct fuzz_input *input);
 
+/* The first block of memory that the backend under test took: its store. */
+extern const void *fuzz_store;
+
+/* Lets time pass on the clock that the backend has. */
+void fuzz_pass_ms(int64_t span_ms);
+
 /* One recorded error: its code, and one line without a control character. */
 void fuzz_check_error(int code);
 

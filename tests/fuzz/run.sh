@@ -29,7 +29,7 @@ case $seconds in
 '' | *[!0-9]*) echo "usage: run.sh [SECONDS | --fixed [TARGET...]]" >&2; exit 2 ;;
 esac
 if [ $# -eq 0 ]; then
-    set -- schedule tzif crontab calendar setting url redis
+    set -- schedule tzif crontab calendar setting url redis postgres
 fi
 if [ -z "${CC:-}" ]; then
     CC=clang
@@ -67,6 +67,7 @@ runs_of()
     setting) echo 40000 ;;
     url) echo 15000 ;;
     redis) echo 10000 ;;
+    postgres) echo 4000 ;;
     *) echo 20000 ;;
     esac
 }
