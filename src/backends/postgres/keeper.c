@@ -109,6 +109,16 @@ struct loss {
     int64_t retry_ms;
 };
 
+/* Another number for each node and try: they have all lost the same server. (FNV-1a) */
+static int64_t jitter(const struct jsi_pg_store *store)
+{
+    uint32_t hash = UINT32_C(2166136261) ^ store->keep.tries;
+    for (const char *at = store->config.node_id; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * UINT32_C(16777619);
+    }
+    return hash >> 8;
+}
+
 /* Has the lane. Returns for how long to sleep then, -1 for until something happens. */
 static int turn(struct jsi_pg_store *store, struct loss *loss)
 {
@@ -123,7 +133,7 @@ static int turn(struct jsi_pg_store *store, struct loss *loss)
             most_ms = most_ms < RETRY_FIRST_MS ? RETRY_FIRST_MS : most_ms;
             loss->retry_ms = loss->retry_ms == 0 ? RETRY_FIRST_MS : loss->retry_ms * 2;
             loss->retry_ms = loss->retry_ms > most_ms ? most_ms : loss->retry_ms;
-            return (int)loss->retry_ms;
+            return (int)(loss->retry_ms - jitter(store) % (loss->retry_ms / 2));
         }
         tell_back(store, jsi_pg_mono(store) - loss->since_ms);
     }

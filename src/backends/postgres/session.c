@@ -136,15 +136,17 @@ static int greet(struct jsi_pg_lane *lane)
     jsi_pg_param_int(lane, JSI_PG_VERSION);
     jsi_pg_param_int(lane, store->config.lease_ms);
     jsi_pg_param_int(lane, atomic_load(&store->epoch));
-    int result = jsi_pg_query(lane, "SELECT * FROM @S@.hello($1, $2, $3)", 0);
+    jsi_pg_param_int(lane, atomic_load(&store->lsn));
+    int result = jsi_pg_query(lane, "SELECT * FROM @S@.hello($1, $2, $3, $4)", 0);
     if (result != 0) {
         return result;
     }
     int64_t epoch = jsi_pg_int(lane, 0, 1);
     int64_t seen = atomic_exchange(&store->epoch, epoch);
+    atomic_store(&store->lsn, jsi_pg_int(lane, 0, 2));
     /* Another lane of ours may have told meanwhile. */
     if (jsi_pg_true(lane, 0, 0) && seen != epoch) {
-        tell_changed(lane, jsi_pg_int(lane, 0, 2), jsi_pg_int(lane, 0, 3));
+        tell_changed(lane, jsi_pg_int(lane, 0, 3), jsi_pg_int(lane, 0, 4));
     }
     return 0;
 }

@@ -121,6 +121,7 @@ struct jsi_pg_store {
     int row_mode;          /* no sessions of our own: only heartbeats show who is alive */
     _Atomic int pooled;    /* a pooler stands between, with sessions of our own */
     _Atomic int64_t epoch; /* of the store, as last seen; -1: not yet */
+    _Atomic int64_t lsn;   /* how far the server's log was then */
     _Atomic int holds;     /* runs may be going on here: the session is watched closely */
     struct jsi_pg_lane lanes[JOBSCHED_LANE_COUNT];
     _Atomic int64_t chunk;              /* how many jobs one statement may lock */

@@ -70,25 +70,32 @@ $fn$;
 -- gets larger tokens than anything that may have been granted, nothing before now is granted
 -- without need (the floor, see claim_one()), and nothing at all until the leases of forgotten runs
 -- are over (their owners are told GONE).
--- o_changed: it is not, as far as the caller knows, who has seen a_epoch (-1: none).
-CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_epoch bigint,
-    OUT o_changed boolean, OUT o_epoch bigint, OUT o_paused bigint, OUT o_jobs bigint)
+-- o_changed: it is not, as far as the caller knows, who has seen a_epoch (-1: none), and the log's
+-- position a_lsn then: a server that is behind that has been set back, as by a snapshot of its host,
+-- although it has kept its identity.
+CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_epoch bigint, a_lsn bigint,
+    OUT o_changed boolean, OUT o_epoch bigint, OUT o_lsn bigint, OUT o_paused bigint,
+    OUT o_jobs bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     v_incarnation text;
     v_now bigint := @S@.now_ms();
     v_lease bigint;
+    v_back boolean;
 BEGIN
     PERFORM @S@.check_version(a_version);
     o_changed := false;
+    o_lsn := (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint;
+    v_back := o_lsn < a_lsn;
     IF NOT EXISTS(SELECT 1 FROM @S@.boot) THEN
         INSERT INTO @S@.boot(value) VALUES (floor(random() * 1e15)::bigint) ON CONFLICT DO NOTHING;
     END IF;
     -- Not the timeline in pg_control: that one changes at the first checkpoint only.
     SELECT s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
         INTO v_incarnation FROM pg_control_system() s;
-    IF (SELECT m.incarnation FROM @S@.meta m) <> v_incarnation THEN
-        PERFORM 1 FROM @S@.meta m WHERE m.incarnation <> v_incarnation FOR UPDATE;
+    IF v_back OR (SELECT m.incarnation FROM @S@.meta m) <> v_incarnation THEN
+        PERFORM 1 FROM @S@.meta m WHERE m.incarnation <> v_incarnation
+            OR (v_back AND m.epoch = a_epoch) FOR UPDATE;
         IF FOUND THEN -- nobody else was here first
             o_changed := true;
             SELECT greatest(a_lease_ms, (SELECT max(n.lease_ms) FROM @S@.node n),
