@@ -71,7 +71,7 @@ exec 5> "$work/in1" 6> "$work/in2" 7> "$work/in3"
 for number in 1 2 3; do
     until_true grep -x ready "$work/out$number"
 done
-# shellcheck disable=SC2317
+# shellcheck disable=SC2317 # called by until_true
 all_there()
 {
     [ "$("$program" nodes | grep -c ' 1\.2\.3 .* 3 *0 *0$')" -eq 3 ] &&

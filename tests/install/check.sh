@@ -162,7 +162,7 @@ step_pkgconfig()
 
     # Shared: -ljobsched is all there is to say, whatever the URL.
     for language in c cpp; do
-        # shellcheck disable=SC2046
+        # shellcheck disable=SC2046 # flags are words
         compile "shared_$language" "$language" $(pkg-config --cflags --libs jobsched) \
             "-Wl,-rpath,$(pkg-config --variable=libdir jobsched)"
         needs "$work/shared_$language" "lib(sqlite|pq|hiredis)" &&
@@ -214,7 +214,7 @@ static_programs()
         client=$(case $backend in sqlite) echo sqlite ;; postgresql) echo pq ;; redis) echo hiredis ;; esac)
         for language in c cpp; do
             name=static_${backend}_$language
-            # shellcheck disable=SC2046
+            # shellcheck disable=SC2046 # flags are words
             compile "$name" "$language" "-DWITH_$(echo "$backend" | tr '[:lower:]' '[:upper:]')" \
                 $(pkg-config --static --cflags --libs "jobsched-$backend")
             needs "$work/$name" libjobsched && die "the static program is not static"

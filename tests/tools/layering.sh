@@ -36,7 +36,7 @@ awk -f "$here/layering.awk" "$work/stripped" "$work/stripped" > "$found"
 # Length of files and functions, and notes to oneself.
 list_files src > "$work/src"
 list_files src include > "$work/ours"
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046 # the same
 awk -v lines_max="$lines_max" -v function_max="$function_max" '
     FNR == lines_max + 1 && FILENAME ~ /^src\// {
         printf "%s:%d: more than %d lines\n", FILENAME, FNR, lines_max

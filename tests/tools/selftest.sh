@@ -286,6 +286,31 @@ expect_refused "C11 in a C99 header" "-std=c99" sh "$here/headers.sh" "$work/new
 expect_refused "a folder without headers" "no headers" \
     sh "$here/headers.sh" "$work/empty" "$cc" "$cxx"
 
+# ---- suppressions.sh ----
+
+# suppressed NAME FILE TEXT: a tree of one file.
+suppressed()
+{
+    mkdir -p "$work/silent/$1"
+    printf '%b\n' "$3" > "$work/silent/$1/$2"
+}
+suppressed reasons a.sh '# Words are meant to be split.\n# shellcheck disable=SC2086\nls *.c'
+suppressed reasons b.c 'int f(void); /* NOLINT(misc-x): the name is given by the system */'
+expect_accepted "suppressions with reasons" sh "$here/suppressions.sh" "$work/silent/reasons"
+suppressed shell a.sh 'echo first\n# shellcheck disable=SC2086\nls *.c'
+expect_refused "a shellcheck suppression without a reason" "a.sh:2: no reason" \
+    sh "$here/suppressions.sh" "$work/silent/shell"
+suppressed source a.c 'int a;\nint f(void); /* NOLINT(misc-x) */'
+expect_refused "a NOLINT without a reason" "a.c:2: no reason" \
+    sh "$here/suppressions.sh" "$work/silent/source"
+suppressed covered a.c 'int a;\nint f(void); /* GCOV_EXCL_LINE */'
+expect_refused "an excluded line without a reason" "a.c:2: no reason" \
+    sh "$here/suppressions.sh" "$work/silent/covered"
+suppressed list a.c 'int a;'
+suppressed list a.supp '# The loader reads whole words.\n{\n   name\n}\n\n{\n   other\n}'
+expect_refused "an entry without a reason" "a.supp:6: no reason" \
+    sh "$here/suppressions.sh" "$work/silent/list"
+
 if [ "$failed" -ne 0 ]; then
     exit 1
 fi
