@@ -1,12 +1,13 @@
 /* campaign.c: real processes on a real server, attacked at random for as long as one likes.
  *   campaign [--backend sqlite|postgresql|redis] [--minutes M | --seconds S] [--seed N]
- *            [--kills N | --rollouts N] [--nomark]
+ *            [--kills N | --cuts N | --sessions N | --restarts N | --rollouts N] [--nomark]
  * Nodes are killed, frozen, replaced and rolled out; their ways to the server are cut, swallowed and
  * slowed; the server is killed, frozen and loses its sessions; jobs are paused, triggered and
  * cancelled. Then everything is healed, and judged by what the callbacks wrote and by the ledger,
  * against schedules that check.c and rollout.c compute by themselves. Ends with 0 only if no promise
- * was broken. --kills, --rollouts: nothing else, so often: kill -9 of a node in the midst of a run;
- * a changed schedule, in one direction or back, while some of the old processes crash. --nomark: on a store that ignores the mark, to see it fail. Locks: none, one thread. */
+ * was broken. --kills and so on: nothing else, so often: kill -9 of a node in the midst of a run; a
+ * link that is cut; all sessions ended by the server; the server killed and started; a changed
+ * schedule, in one direction or back, while some of the old processes crash. --nomark: on a store that ignores the mark, to see it fail. Locks: none, one thread. */
 #include "campaign.h"
 
 #include <getopt.h>
@@ -15,7 +16,8 @@
 static int64_t seconds = 120;
 static uint64_t seed;
 static bool nomark;
-static uint64_t kills, rollouts;
+static int only = -1;
+static uint64_t wanted; /* of that */
 
 /* ---- the jobs --------------------------------------------------------------------- */
 
@@ -160,27 +162,22 @@ static void print(const campaign *c, const verdict *v)
 
 static bool is_over(const campaign *c, int64_t until_ms)
 {
-    if (kills > 0) {
-        return c->faults[FAULT_KILL] >= kills;
+    if (only == ROLLOUTS_ONLY) {
+        return c->version > wanted && c->roll_left == 0;
     }
-    if (rollouts > 0) {
-        return c->version > rollouts && c->roll_left == 0;
-    }
-    return fleet_mono_ms() >= until_ms;
+    return only >= 0 ? c->faults[only] >= wanted : fleet_mono_ms() >= until_ms;
 }
 
 static void attack(campaign *c)
 {
     int64_t begun_ms = fleet_mono_ms();
     int64_t until_ms = begun_ms + seconds * 1000;
-    c->kills_only = kills > 0;
-    c->rollouts_only = rollouts > 0;
     for (int64_t tell_ms = begun_ms; !is_over(c, until_ms);) {
-        if (c->kills_only) {
-            chaos_step_kills(c);
-        } else if (c->rollouts_only) {
+        if (only == ROLLOUTS_ONLY) {
             chaos_reap(c);
             rollout_step(c);
+        } else if (only >= 0) {
+            chaos_step_only(c);
         } else {
             chaos_step(c);
             rollout_step(c);
@@ -201,7 +198,7 @@ static void attack(campaign *c)
 static void test_campaign(void **state)
 {
     static campaign c;
-    c = (campaign){.f = *state, .random = seed};
+    c = (campaign){.f = *state, .random = seed, .only = only};
     fleet *f = c.f;
     f->settings[0] = "lease=3s";
     f->settings[1] = "misfire_after=2s";
@@ -245,11 +242,17 @@ static uint64_t number(const char *text)
 
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {
-        {"backend", required_argument, NULL, 'b'}, {"minutes", required_argument, NULL, 'm'},
-        {"seconds", required_argument, NULL, 's'}, {"seed", required_argument, NULL, 'r'},
-        {"kills", required_argument, NULL, 'k'},   {"rollouts", required_argument, NULL, 'o'},
-        {"nomark", no_argument, NULL, 'x'},        {NULL, 0, NULL, 0}};
+    static const struct option known[] = {{"backend", required_argument, NULL, 'b'},
+                                          {"minutes", required_argument, NULL, 'm'},
+                                          {"seconds", required_argument, NULL, 's'},
+                                          {"seed", required_argument, NULL, 'r'},
+                                          {"kills", required_argument, NULL, FAULT_KILL},
+                                          {"cuts", required_argument, NULL, FAULT_CUT},
+                                          {"sessions", required_argument, NULL, FAULT_SESSIONS},
+                                          {"restarts", required_argument, NULL, FAULT_SERVER_KILL},
+                                          {"rollouts", required_argument, NULL, ROLLOUTS_ONLY},
+                                          {"nomark", no_argument, NULL, 'x'},
+                                          {NULL, 0, NULL, 0}};
     const char *backend = "sqlite";
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         switch (option) {
@@ -262,11 +265,13 @@ int main(int argc, char **argv)
         case 's':
             seconds = (int64_t)number(optarg);
             break;
-        case 'k':
-            kills = number(optarg);
-            break;
-        case 'o':
-            rollouts = number(optarg);
+        case FAULT_KILL:
+        case FAULT_CUT:
+        case FAULT_SESSIONS:
+        case FAULT_SERVER_KILL:
+        case ROLLOUTS_ONLY:
+            only = option;
+            wanted = number(optarg);
             break;
         case 'x':
             nomark = true;

@@ -18,8 +18,10 @@ enum {
     LEASE_MS = 3000
 };
 
+enum { ROLLOUTS_ONLY = 1000 };
+
 enum fault {
-    FAULT_KILL,
+    FAULT_KILL = 1, /* not 0, so that it can be an option's value */
     FAULT_FREEZE,
     FAULT_LEAVE,
     FAULT_CUT,
@@ -53,7 +55,7 @@ typedef struct paused {
 typedef struct campaign {
     fleet *f;
     uint64_t random;
-    bool kills_only, rollouts_only;
+    int only;       /* a fault, ROLLOUTS_ONLY, or -1: everything */
     size_t scanned; /* records */
     int open_runs[FLEET_NODES_MAX];
     slot slots[SLOTS];
@@ -89,8 +91,10 @@ uint64_t campaign_random(campaign *c, uint64_t below);
 
 /* chaos.c: nodes and what happens to them. */
 void chaos_begin(campaign *c);
-void chaos_step(campaign *c);       /* ends faults that are over, begins others */
-void chaos_step_kills(campaign *c); /* kill -9 of nodes that are in the midst of a run, only */
+void chaos_step(campaign *c); /* ends faults that are over, begins others */
+/* One kind only, often: KILL (of nodes in the midst of a run), CUT, SESSIONS, SERVER_KILL (and its
+ * start at once). */
+void chaos_step_only(campaign *c);
 void chaos_reap(campaign *c);
 void chaos_heal(campaign *c);
 void chaos_end(campaign *c); /* all nodes leave */

@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const names[FAULTS] = {"kill -9",
+static const char *const names[FAULTS] = {"",
+                                          "kill -9",
                                           "freeze",
                                           "leave",
                                           "cut",
@@ -55,7 +56,7 @@ void chaos_begin(campaign *c)
             at->link = proxy_start(NULL, f->server.socket);
             assert_non_null(at->link);
             server_url_of_port(&f->server, proxy_port(at->link), at->url, sizeof at->url);
-            if (f->server.kind == SERVER_POSTGRESQL) {
+            if (f->server.kind == SERVER_POSTGRESQL && c->only < 0) {
                 /* What docs/backends.md advises where sessions may be lost one-sidedly. */
                 size_t used = strlen(at->url);
                 (void)snprintf(at->url + used, sizeof at->url - used, "&jobsched_grace=3s");
@@ -268,7 +269,7 @@ void chaos_step(campaign *c)
         return;
     }
     int fault =
-        (int)campaign_random(c, at->link == NULL ? FAULT_LEAVE + 1 : FAULT_FORGET_CLIENT + 1);
+        FAULT_KILL + (int)campaign_random(c, at->link == NULL ? FAULT_LEAVE : FAULT_FORGET_CLIENT);
     if (c->leaving_count > 6 && fault == FAULT_LEAVE) {
         return;
     }
@@ -291,9 +292,8 @@ static void count_open_runs(campaign *c)
     }
 }
 
-void chaos_step_kills(campaign *c)
+static void step_kills(campaign *c)
 {
-    chaos_reap(c);
     count_open_runs(c);
     size_t dead = 0;
     for (size_t i = 0; i < SLOTS; i++) {
@@ -311,6 +311,38 @@ void chaos_step_kills(campaign *c)
         at->fault = FAULT_KILL;
         at->until_ms = fleet_mono_ms() + (int64_t)campaign_random(c, 200);
     }
+}
+
+void chaos_step_only(campaign *c)
+{
+    fleet *f = c->f;
+    slot *at = &c->slots[campaign_random(c, SLOTS)];
+    chaos_reap(c);
+    switch (c->only) {
+    case FAULT_KILL:
+        step_kills(c);
+        return;
+    case FAULT_CUT:
+        if (at->link == NULL || campaign_random(c, 10) != 0) {
+            return;
+        }
+        proxy_cut(at->link);
+        break;
+    case FAULT_SESSIONS:
+        if (campaign_random(c, 30) != 0) {
+            return;
+        }
+        (void)server_end_sessions(&f->server);
+        break;
+    default:
+        if (campaign_random(c, 60) != 0) {
+            return;
+        }
+        assert_true(server_kill(&f->server));
+        assert_true(server_start(&f->server));
+        break;
+    }
+    c->faults[c->only]++;
 }
 
 void chaos_heal(campaign *c)

@@ -29,7 +29,7 @@ void rollout_jobs(campaign *c)
 void rollout_step(campaign *c)
 {
     if (c->roll_left == 0) {
-        if (campaign_random(c, c->rollouts_only ? 60 : 1200) == 0 &&
+        if (campaign_random(c, c->only == ROLLOUTS_ONLY ? 60 : 1200) == 0 &&
             c->version + 1 < ROLLOUTS_MAX) {
             c->version++;
             rollout_jobs(c);
@@ -40,7 +40,7 @@ void rollout_step(campaign *c)
         return;
     }
     size_t i = campaign_random(c, SLOTS);
-    if (campaign_random(c, c->rollouts_only ? 8 : 20) != 0 || c->rolled[i] ||
+    if (campaign_random(c, c->only == ROLLOUTS_ONLY ? 8 : 20) != 0 || c->rolled[i] ||
         c->slots[i].fault >= 0) {
         return;
     }
