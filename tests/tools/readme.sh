@@ -5,6 +5,7 @@
 #   <!-- file: NAME -->          the block, of whatever language, is saved under that name
 #   <!-- not tested: REASON -->  the block is left out (a server that never ends, for example)
 #   <!-- output: TEXT -->        after the sh block that follows, its output must hold TEXT
+# The demos' window is as short as it may be.
 # "sh tests/run.sh" would run this test again, and it is what runs it: only its help is asked for.
 set -eu
 
@@ -98,7 +99,8 @@ END
 cat "$work/script" >> "$work/run"
 
 cd "$copy"
-if ! HOME=$work/home OUTPUT=$work/output CI=true CMAKE_BUILD_PARALLEL_LEVEL=2 sh "$work/run" 3>&1 < /dev/null; then
+if ! HOME=$work/home OUTPUT=$work/output CI=true CMAKE_BUILD_PARALLEL_LEVEL=2 \
+    JOBSCHED_DEMO_SECONDS=16 sh "$work/run" 3>&1 < /dev/null; then
     cat "$work/output"
     echo "readme: a command of $(basename "$readme") failed"
     exit 1
