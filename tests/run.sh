@@ -136,7 +136,8 @@ want()
     want_command openssl openssl
     want_command spin spin
     want_command setpriv util-linux
-    case $launcher in
+    case $launcher$sanitize in
+    '') want_command spin spin ;; # the models are checked once
     valgrind*) want_command valgrind valgrind ;;
     esac
     # Debian keeps clang's sanitizers in a package of their own.
