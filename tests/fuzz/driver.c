@@ -6,7 +6,11 @@
 #include <dirent.h>
 #include <string.h>
 
-enum { FILE_BYTES_MAX = 65536, MUTATED_BYTES_MAX = 400 };
+#ifndef FUZZ_SAMPLE
+#define FUZZ_SAMPLE 400
+#endif
+
+enum { FILE_BYTES_MAX = 65536, MUTATED_BYTES_MAX = FUZZ_SAMPLE };
 
 static size_t runs;
 
