@@ -95,7 +95,9 @@ typedef struct jobsched_backend_config {
     void (*notice)(void *notice_data, int kind, const char *message);
     void *notice_data;
     /* Not 0: this handle only asks and commands (lane ADMIN). It enters no node, and
-     * announce, withdraw, claim, finish, renew and reap are never called. */
+     * announce, withdraw, claim, finish, renew and reap are never called. Where there is
+     * no store yet, open() makes none and answers ENOTFOUND: a slip in the URL is no reason
+     * to make one. (Redis has nothing to make, so it just finds no jobs.) */
     int32_t control_only;
     int32_t reserved;
 } jobsched_backend_config;

@@ -62,6 +62,7 @@ JOBSCHED_API int jobsched_job_set(jobsched_job_spec *spec, const char *key, cons
  * jobsched_start(). options may be NULL.
  * EINVAL      an option is out of its range.
  * ENOBACKEND  unknown scheme, or its library is not installed; the text says which.
+ * ENOTFOUND   control_only, and there is no store yet.
  * EUNREACHABLE, EACCESS, ESCHEMA, EDATALOST, EFULL  as the backend says. */
 JOBSCHED_API int jobsched_open(const jobsched_options *options, jobsched **out_scheduler);
 

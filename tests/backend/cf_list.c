@@ -496,8 +496,8 @@ static void control_only_commands_and_is_no_node(void **state)
 {
     struct cf_world *world = *state;
     const struct cf_settings settings = {.control_only = 1};
+    struct cf_node *node = cf_open(world, "node"); /* first: a desk makes no store */
     struct cf_node *desk = cf_open_with(world, "desk", &settings);
-    struct cf_node *node = cf_open(world, "node");
     struct cf_job job = cf_job(node, "job", 3);
     jobsched_claim run = cf_grant(node, &job, 1);
     struct list list = {.ends = 0};

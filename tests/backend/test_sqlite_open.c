@@ -83,6 +83,21 @@ static void test_missing_directory_is_named(void **state)
     sqlite_expect_message(sqlite_directory);
 }
 
+/* G7: who only asks makes no store, so a slip in its name is told. */
+static void test_asking_makes_no_store(void **state)
+{
+    struct cf_node desk = {.backend = NULL};
+    const struct cf_settings settings = {.control_only = 1};
+    cf_config(&desk, *state, "desk", &settings);
+    void *backend = NULL;
+    cf_equal(desk.driver->open(&desk.config, &backend), JOBSCHED_ENOTFOUND);
+    sqlite_expect_message(sqlite_path);
+    cf_equal(access(sqlite_path, F_OK), -1);
+    cf_close(*state, cf_open(*state, "node"));
+    cf_ok(desk.driver->open(&desk.config, &backend));
+    desk.driver->close(backend);
+}
+
 /* G16: many processes that start at the same time make one schema, and G1 holds from the start. */
 static void test_many_starters_make_one_schema(void **state)
 {
@@ -412,6 +427,7 @@ int main(void)
         TEST(test_bad_urls_are_refused),
         TEST(test_spellings_of_a_path),
         TEST(test_missing_directory_is_named),
+        TEST(test_asking_makes_no_store),
         TEST(test_many_starters_make_one_schema),
         TEST(test_file_made_meanwhile_is_not_foreign),
         TEST(test_newer_schema_is_refused),

@@ -89,6 +89,12 @@ static int migrate(struct jsi_pg_lane *lane)
 
 int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta)
 {
+    if (!has_meta && lane->store->config.control_only) {
+        return jobsched_fail(JOBSCHED_ENOTFOUND, 0,
+                             "there is no schema '%s' of jobsched in this database; a scheduler "
+                             "makes it when it opens it",
+                             lane->store->schema);
+    }
     int result = has_meta ? 0 : migrate(lane);
     int64_t version = 0;
     if (result == 0) {

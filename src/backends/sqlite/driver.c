@@ -69,12 +69,13 @@ static void release(struct jsi_sqlite_store *store)
 /* One connection first: it may have to create the file and its tables. */
 static int open_files(struct jsi_sqlite_store *store)
 {
+    int creates = !store->config.control_only;
     static const int order[] = {JOBSCHED_LANE_ADMIN, JOBSCHED_LANE_KEEP, JOBSCHED_LANE_CLAIM};
     int64_t left_ms = store->config.request_timeout_ms;
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {
         struct jsi_sqlite_lane *lane = &store->lanes[order[i]];
         jsi_sqlite_budget(lane, left_ms);
-        int result = jsi_sqlite_connect(lane, i == 0);
+        int result = jsi_sqlite_connect(lane, creates && i == 0);
         if (result != 0) {
             return result;
         }

@@ -161,6 +161,11 @@ static int check_place(const struct jsi_sqlite_store *store, int create)
     if (system_errno != ENOENT) {
         return jsi_sqlite_fail_file(system_errno, "look at", store->path);
     }
+    if (!create && store->config.control_only) {
+        return jobsched_fail(JOBSCHED_ENOTFOUND, ENOENT,
+                             "'%s' does not exist; a scheduler makes it when it opens it",
+                             store->path);
+    }
     if (!create) {
         return jobsched_fail(JOBSCHED_EDATALOST, ENOENT,
                              "'%s' was removed while in use; put it back, or restart to begin "

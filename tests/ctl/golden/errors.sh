@@ -66,6 +66,8 @@ jobschedctl jobs --lock redis://user:secret@localhost
 jobschedctl jobs --lock 'postgresql://localhost/app?password=secret'
 jobschedctl jobs --lock single:
 jobschedctl jobs --lock nix:
+# Asking makes no store.
+jobschedctl jobs --lock sqlite:/nowhere/jobs.db
 jobschedctl jobs --lock sqlite:x --lock-file y
 jobschedctl jobs --lock-file /nowhere/at/all
 jobschedctl jobs --lock-file /dev/null --json
