@@ -73,7 +73,7 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
         job->phase = JSI_JOB_IDLE;
         return;
     }
-    job->generation = item->in_force ? item->generation : 0;
+    job->generation = item->in_force || JSI_MUTANT(stood_down_runs) ? item->generation : 0;
     job->mark_ms = item->mark_ms;
     job->last_end_ms = item->last_end_ms;
     if (item->conflict) {

@@ -81,6 +81,11 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             tell_skipped(s, ask, claim, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
             break;
         }
+        if (JSI_MUTANT(held_is_over)) {
+            job->mark_ms = ask->scheduled_ms;
+            jsi_job_rearm_locked(s, job);
+            return;
+        }
         job->waits = true;
         job->phase = JSI_JOB_ARMED;
         jsi_due_arm(&s->due, &job->due,
@@ -159,6 +164,9 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         }
         return false;
     case JOBSCHED_ANSWER_UNKNOWN:
+        if (JSI_MUTANT(unknown_trigger_silent)) {
+            return false;
+        }
         /* The same: a store that lost its data hears of such a job again through this only. */
         if (!ask->job->withdrawn && ask->job->generation != 0 &&
             (ask->job->phase == JSI_JOB_ARMED || ask->job->phase == JSI_JOB_IDLE)) {
@@ -179,7 +187,8 @@ bool jsi_run_is_active_locked(const jobsched *s, const jsi_ask *ask, uint64_t to
     if (!ask->extra && !ask->unresolved && !s->strays) {
         return false; /* a job's own ask is asked for once, so a repetition is always known */
     }
-    for (const jsi_link *link = s->active.next; link != &s->active; link = link->next) {
+    for (const jsi_link *link = s->active.next; link != &s->active && !JSI_MUTANT(repeat_is_new);
+         link = link->next) {
         const jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
         if (run->token == token && strcmp(run->job->name, ask->job->name) == 0) {
             return true;

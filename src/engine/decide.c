@@ -46,13 +46,17 @@ static void ask_skip(jsi_job *job, int64_t last_ms, int outcome)
     job->ask.skip_first_ms = job->next_ms;
     job->ask.skip_count = (uint64_t)jsi_schedule_count(job->schedule, job->mark_ms, last_ms,
                                                        JSI_SKIP_COUNT_MAX, &job->ask.scheduled_ms);
+    job->ask.skip_count += JSI_MUTANT(skip_miscounted);
 }
 
 /* Runs the latest occurrence that is due and closes those before it. */
 static void ask_latest(jsi_job *job, int64_t now_ms, int kind, int skip_outcome)
 {
     int64_t last_ms = jobsched_schedule_previous(job->schedule, now_ms + 1);
-    if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE) {
+    if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE && JSI_MUTANT(skip_unclaimed)) {
+        job->next_ms = last_ms;
+        ask_run(job, kind);
+    } else if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE) {
         ask_skip(job, jobsched_schedule_previous(job->schedule, last_ms), skip_outcome);
     } else {
         ask_run(job, kind);

@@ -156,7 +156,8 @@ static void put_back(jobsched *s, size_t count, int code)
     for (size_t i = count; i > 0; i--) {
         jsi_ask *ask = s->batch[i - 1];
         (void)pthread_mutex_lock(&s->lock);
-        ask->unresolved = ask->unresolved || code == JOBSCHED_EUNKNOWN;
+        ask->unresolved =
+            (ask->unresolved || code == JOBSCHED_EUNKNOWN) && !JSI_MUTANT(unknown_is_lost);
         if (ask->extra) {
             ask->job->references--; /* this batch's; the ask has its own */
         }
@@ -273,6 +274,16 @@ static size_t settle(jobsched *s, size_t count, size_t run_count, int64_t sent_m
     return used;
 }
 
+/* Only in test builds: an error is taken for an answer. */
+static void mistake_error(jobsched *s, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        jobsched_claim *claim = &s->claims[i];
+        claim->answer = JSI_MUTANT(error_is_won) ? JOBSCHED_ANSWER_GRANTED : JOBSCHED_ANSWER_DONE;
+        claim->mark_ms = claim->granted_ms = claim->scheduled_ms;
+    }
+}
+
 size_t jsi_fire(jobsched *s)
 {
     size_t run_count = 0;
@@ -288,6 +299,14 @@ size_t jsi_fire(jobsched *s)
         (void)pthread_mutex_lock(&s->lock);
         s->stats.claim_requests++;
         (void)pthread_mutex_unlock(&s->lock);
+        if (JSI_MUTANT(lease_from_reply)) {
+            sent_mono_ms = jsi_mono(s);
+        }
+        if (failed == JOBSCHED_EUNKNOWN &&
+            (JSI_MUTANT(error_is_won) || JSI_MUTANT(error_is_lost))) {
+            mistake_error(s, count);
+            failed = JOBSCHED_OK;
+        }
         if (failed != 0) {
             put_back(s, count, failed);
         }

@@ -210,6 +210,9 @@ void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
 {
     job->waits = false;
     job->next_ms = job->spec.disabled ? JOBSCHED_NONE : next_after_mark(job);
+    if (job->next_ms != JOBSCHED_NONE && JSI_MUTANT(rearm_from_now)) {
+        job->next_ms = jobsched_schedule_next(job->schedule, jsi_now_locked(s));
+    }
     if (job->next_ms == JOBSCHED_NONE) {
         job->phase = JSI_JOB_IDLE;
         return;

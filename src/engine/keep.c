@@ -45,11 +45,17 @@ static void apply(jobsched *s, size_t count, int failed, int64_t sent_mono_ms)
         jobsched_run *run = s->leased[i];
         switch (s->leases[i].answer) {
         case JOBSCHED_LEASE_GONE:
+            if (JSI_MUTANT(gone_is_kept)) {
+                jsi_run_renewed_locked(s, run, sent_mono_ms);
+                break;
+            }
             jsi_run_stop_locked(s, run, JOBSCHED_STOP_LEASE_LOST);
             break;
         case JOBSCHED_LEASE_CANCEL:
             jsi_run_renewed_locked(s, run, sent_mono_ms);
-            jsi_run_stop_locked(s, run, JOBSCHED_STOP_CANCELLED);
+            if (!JSI_MUTANT(cancel_unheard)) {
+                jsi_run_stop_locked(s, run, JOBSCHED_STOP_CANCELLED);
+            }
             break;
         default:
             jsi_run_renewed_locked(s, run, sent_mono_ms);
@@ -78,6 +84,9 @@ static int renew(jobsched *s)
         /* Leases are counted from before the request was sent (G5). */
         int64_t sent_mono_ms = jsi_mono(s);
         failed = jsi_backend_renew(s, offset_ms, s->leases, count);
+        if (JSI_MUTANT(renewal_from_reply)) {
+            sent_mono_ms = jsi_mono(s);
+        }
         apply(s, count, failed, sent_mono_ms);
     } while (failed == 0 && count == JOBSCHED_BATCH_MAX);
     return failed;
@@ -107,7 +116,9 @@ static int found(const jobsched_finding *finding, void *visit_data)
         int kind =
             finding->found == JOBSCHED_FOUND_RERUN ? JOBSCHED_KIND_RERUN : JOBSCHED_KIND_TRIGGER;
         /* Without memory it is found again at the next beat. */
-        (void)jsi_ask_extra_locked(s, job, kind, finding->scheduled_ms, finding->request);
+        if (!JSI_MUTANT(findings_ignored)) {
+            (void)jsi_ask_extra_locked(s, job, kind, finding->scheduled_ms, finding->request);
+        }
     }
     (void)pthread_mutex_unlock(&s->lock);
     return 0;
@@ -115,6 +126,9 @@ static int found(const jobsched_finding *finding, void *visit_data)
 
 void jsi_keep_lost_locked(jobsched *s, int64_t lost_at_mono_ms)
 {
+    if (JSI_MUTANT(session_end_ignored)) {
+        return;
+    }
     s->lost_at_mono_ms = jsi_earlier(s->lost_at_mono_ms, lost_at_mono_ms);
     s->lost_told_mono_ms = jsi_mono(s);
     jsi_run_lost_locked(s, s->lost_at_mono_ms);
@@ -163,7 +177,9 @@ int64_t jsi_keep(jobsched *s)
     (void)pthread_mutex_lock(&s->lock);
     if (failed != 0) {
         int64_t retry_at_ms = jsi_mono(s) + retry_ms_locked(s);
-        if (retry_at_ms < s->beat_at_mono_ms) {
+        if (JSI_MUTANT(keeper_gives_up)) {
+            s->beat_at_mono_ms = JOBSCHED_NONE;
+        } else if (retry_at_ms < s->beat_at_mono_ms) {
             s->beat_at_mono_ms = retry_at_ms;
         }
     }

@@ -307,7 +307,9 @@ int jobsched_close(jobsched *scheduler)
     }
     (void)pthread_mutex_lock(&s->lock);
     stop_locked(s);
-    ask_all_locked(s, JOBSCHED_STOP_LEASE_LOST);
+    if (!JSI_MUTANT(closes_silently)) {
+        ask_all_locked(s, JOBSCHED_STOP_LEASE_LOST);
+    }
     s->state = JSI_CLOSING;
     (void)pthread_mutex_unlock(&s->lock);
     int64_t wait_ms = s->settings.request_timeout_ms * 2 + JSI_CLOSE_GRACE_MS;

@@ -32,6 +32,9 @@ void jsi_run_release(jobsched *s, jobsched_run *run)
 static int64_t safe_lease_ms(const jsi_job *job)
 {
     int64_t margin_ms = job->lease_ms / 10;
+    if (JSI_MUTANT(lease_too_long)) {
+        margin_ms = -margin_ms;
+    }
     return job->lease_ms -
            (margin_ms < JSI_LEASE_MARGIN_MAX_MS ? margin_ms : JSI_LEASE_MARGIN_MAX_MS);
 }
@@ -93,7 +96,7 @@ void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms
     /* A lease that ended stays ended, also if the backend had not noticed yet: the run may have
      * been told. */
     int64_t seen_ms = atomic_load(&run->lease_until_mono_ms);
-    if (jsi_mono(s) < seen_ms) {
+    if (jsi_mono(s) < seen_ms || JSI_MUTANT(lost_comes_back)) {
         (void)atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms,
                                              sent_mono_ms + safe_lease_ms(run->job));
     }
@@ -147,10 +150,20 @@ void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)
     }
 }
 
+/* The clock that leases are measured with. */
+static int64_t lease_clock(const jobsched *s)
+{
+    return JSI_MUTANT(lease_by_wall) ? s->clock.wall_ms(s->clock.ctx) - s->wall_minus_mono_ms
+                                     : jsi_mono(s);
+}
+
 void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retries)
 {
     if (mono_ms < s->next_run_event_mono_ms) {
         return;
+    }
+    if (JSI_MUTANT(lease_by_wall)) {
+        mono_ms = lease_clock(s);
     }
     int64_t next_ms = JOBSCHED_NONE;
     jsi_link *link = s->active.next;
@@ -217,7 +230,7 @@ static bool lease_ended(const jobsched_run *run, int64_t *out_left_ms)
     _Atomic int64_t *until_ms = (_Atomic int64_t *)&run->lease_until_mono_ms;
     int64_t seen_ms = atomic_load(until_ms);
     while (seen_ms != JSI_LEASE_LOST) {
-        int64_t left_ms = seen_ms - jsi_mono(run->s);
+        int64_t left_ms = seen_ms - lease_clock(run->s);
         if (left_ms > 0) {
             *out_left_ms = left_ms;
             return false;

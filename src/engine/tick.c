@@ -11,7 +11,9 @@ static void look_at_wall_clock(jobsched *s, int64_t mono_ms)
 {
     int64_t difference = s->clock.wall_ms(s->clock.ctx) - mono_ms;
     int64_t step_ms = difference - s->wall_minus_mono_ms;
-    s->wall_minus_mono_ms = difference;
+    if (!JSI_MUTANT(lease_by_wall)) {
+        s->wall_minus_mono_ms = difference;
+    }
     if (s->ticked_at_mono_ms < 0 || (step_ms < JSI_CLOCK_STEP_MS && step_ms > -JSI_CLOCK_STEP_MS)) {
         return;
     }
@@ -86,7 +88,8 @@ int64_t jsi_tick(jobsched *s)
     s->ticked_at_mono_ms = mono_ms;
     int64_t again_ms = mono_ms + JSI_TICK_SLEEP_MAX_MS;
     if (s->state == JSI_STARTED) {
-        int64_t due_ms = take_due(s, jsi_timesync_now(&s->sync, mono_ms));
+        int64_t due_ms = take_due(s, JSI_MUTANT(due_by_wall) ? s->clock.wall_ms(s->clock.ctx)
+                                                             : jsi_timesync_now(&s->sync, mono_ms));
         if (due_ms != JOBSCHED_NONE) {
             again_ms = jsi_earlier(again_ms, due_ms - s->sync.low_ms);
         }

@@ -13,7 +13,8 @@ void jsi_run_execute(jobsched *s, jobsched_run *run)
 {
     bool orphan;
     (void)pthread_mutex_lock(&s->lock);
-    if (jobsched_run_should_stop(run) != JOBSCHED_STOP_NONE || run->orphan) {
+    bool stops = jobsched_run_should_stop(run) != JOBSCHED_STOP_NONE;
+    if ((stops && !JSI_MUTANT(begins_after_lost)) || run->orphan) {
         refuse_locked(s, run, JOBSCHED_ECANCELED);
         orphan = run->orphan;
         (void)pthread_mutex_unlock(&s->lock);
@@ -36,6 +37,10 @@ void jsi_run_execute(jobsched *s, jobsched_run *run)
     int result = jsi_call_run(run);
 
     (void)pthread_mutex_lock(&s->lock);
+    if (JSI_MUTANT(pending_is_over) && result == JOBSCHED_PENDING) {
+        run->references++; /* its callback goes on with it */
+        run->finish_called = true;
+    }
     if (result == JOBSCHED_PENDING && !run->finish_called) {
         run->state = JSI_RUN_PENDING; /* from here on jobsched_run_finish may free it */
         (void)pthread_mutex_unlock(&s->lock);
