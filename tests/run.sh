@@ -6,7 +6,7 @@
 #
 #   sh tests/run.sh [--quick] [--label REGEX] [--compiler gcc|clang] [--sanitize LIST]
 #                   [--except REGEX] [--build-dir FOLDER] [--launcher COMMAND] [--jobs N]
-#                   [--build-only]
+#                   [--coverage] [--build-only]
 #
 #   --quick       leaves out the tests labelled "slow"
 #   --label       runs only the tests that have a label matching REGEX (labels are the folders
@@ -14,6 +14,8 @@
 #   --except      leaves out the tests whose name matches REGEX
 #   --sanitize    builds with sanitizers, for example address,undefined or thread; the checks of
 #                 what is shipped are not part of such a build
+#   --coverage    counts what runs, for tests/tools/coverage.sh; as with sanitizers the checks of what
+#                 is shipped are not part of such a build. gcc only
 #   --launcher    runs each test program under a command, for example 'valgrind;--quiet'
 #   --build-dir   where to build; build-test in the checkout unless given
 #   --build-only  builds and runs nothing
@@ -32,6 +34,7 @@ except=
 launcher=
 quick=
 build_only=
+coverage=OFF
 jobs=$(nproc)
 
 usage()
@@ -61,6 +64,7 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2; shift ;;
     --quick) quick=1 ;;
     --build-only) build_only=1 ;;
+    --coverage) coverage=ON ;;
     -h | --help) usage; exit 0 ;;
     *) echo "run.sh: unknown option '$1' (see --help)" >&2; exit 2 ;;
     esac
@@ -134,8 +138,10 @@ want()
     want_command redis-cli redis-tools
     want_command pgbouncer pgbouncer
     want_command openssl openssl
-    want_command spin spin
     want_command setpriv util-linux
+    if [ "$coverage" = ON ]; then
+        want_command gcovr gcovr
+    fi
     case $launcher$sanitize in
     '') want_command spin spin ;; # the models are checked once
     valgrind*) want_command valgrind valgrind ;;
@@ -251,6 +257,7 @@ CC=$compiler CXX=$cxx cmake -G Ninja -S "$root" -B "$build" \
     -DJOBSCHED_BUILD_TESTS=ON -DJOBSCHED_BUILD_EXAMPLES=ON \
     -DJOBSCHED_BUILD_CTL=ON \
     -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "-DJOBSCHED_SANITIZE=$sanitize" \
+    "-DJOBSCHED_COVERAGE=$coverage" \
     "-DJOBSCHED_TEST_LAUNCHER=$launcher" \
     > "$log" 2>&1 < /dev/null || fail_with_log "cmake"
 ninja -C "$build" -j "$jobs" >> "$log" 2>&1 < /dev/null || fail_with_log "the build"
@@ -261,6 +268,10 @@ if [ -n "$build_only" ]; then
 fi
 
 # ---- run ----
+
+if [ "$coverage" = ON ]; then
+    find "$build" -name '*.gcda' -delete # what earlier runs have counted
+fi
 
 # A test takes three places unless it mostly waits (tests/CMakeLists.txt).
 set -- --no-tests=error --output-on-failure --no-label-summary -j $((jobs * 3))
