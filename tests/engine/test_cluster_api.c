@@ -308,6 +308,49 @@ static void test_wait_inside_a_callback_is_refused(void **state)
     world_close(&world);
 }
 
+static int pass_node(const jobsched_node_record *record, void *user_data)
+{
+    (void)record;
+    (void)user_data;
+    return 0;
+}
+
+/* Without memory the questions say so, and leave nothing behind; a job whose schedule cannot be
+ * parsed for want of it is told of without its next instant. */
+static void test_questions_without_memory(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    world_begin(&world, "fake:");
+    jobsched_job_spec spec = world_spec(&world, &job, "job", "@every 1h");
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    announce_elsewhere(&world, "other", next_rows[1].definition, 0);
+    assert_equal(jobsched_trigger(world.s, "job", "re", NULL), 0);
+    (void)world_settle(&world);
+    struct listed warm = {.count = 0};
+    assert_equal(jobsched_jobs(world.s, NULL, take_job, &warm), 0); /* zones stay cached */
+    int64_t live = atomic_load(&world.memory.live);
+    int refused = 0;
+    for (int64_t fail_at = 0; fail_at < 20; fail_at++) {
+        for (int question = 0; question < 4; question++) {
+            struct listed listed = {.count = 0};
+            atomic_store(&world.memory.fail_at, atomic_load(&world.memory.asked) + fail_at);
+            int code = question == 0   ? jobsched_jobs(world.s, NULL, take_job, &listed)
+                       : question == 1 ? jobsched_wait(world.s, "job", "re", 0, take_run, &listed)
+                       : question == 2 ? jobsched_nodes(world.s, pass_node, NULL)
+                                       : jobsched_check(world.s, take_check, &listed);
+            assert_true(code == 0 || code == JOBSCHED_ENOMEM);
+            assert_equal(atomic_load(&world.memory.live), live);
+            refused += code != 0;
+        }
+    }
+    atomic_store(&world.memory.fail_at, -1);
+    assert_true(refused >= 2);
+    world_close(&world);
+}
+
 static size_t checks_of(const struct listed *listed, const char *id, int level, const char *text)
 {
     size_t found = 0;
@@ -442,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_wait_tells_the_outcome),
         cmocka_unit_test(test_wait_tells_what_it_does_not_know),
         cmocka_unit_test(test_wait_inside_a_callback_is_refused),
+        cmocka_unit_test(test_questions_without_memory),
         cmocka_unit_test(test_check_tells_that_all_is_well),
         cmocka_unit_test(test_check_finds_what_is_wrong),
         cmocka_unit_test(test_control_only_registers_and_starts_nothing),

@@ -188,6 +188,35 @@ static void test_file_errors_name_the_line(void **state)
     world_close(&world);
 }
 
+/* Each allocation of an open with a file and in leader mode fails in turn: ENOMEM, and all of it is
+ * given back. */
+static void test_open_without_memory(void **state)
+{
+    (void)state;
+    struct world world;
+    static const char text[] = "job.x.schedule = 0 4 * * *\njob.y.lease = 30s\n";
+    write_file(text, sizeof text - 1);
+    world_init(&world, "fake:");
+    world.options.overrides = path;
+    world.options.leader = 1;
+    int code = JOBSCHED_ENOMEM;
+    int64_t failures = -1;
+    for (; code != 0; failures++) {
+        assert_at_most(failures, 1000);
+        int64_t live = atomic_load(&world.memory.live);
+        atomic_store(&world.memory.fail_at, atomic_load(&world.memory.asked) + failures + 1);
+        code = jobsched_open(&world.options, &world.s);
+        if (code != 0) {
+            assert_equal(code, JOBSCHED_ENOMEM);
+            assert_equal(atomic_load(&world.memory.live), live);
+        }
+    }
+    atomic_store(&world.memory.fail_at, -1);
+    assert_true(failures > 10);
+    assert_equal(jobsched_is_leader(world.s), 0);
+    world_close(&world);
+}
+
 /* A name that no job has may be a slip: observers hear of each once, when all should be there. */
 static void test_unknown_names_are_told_once_started(void **state)
 {
@@ -221,6 +250,7 @@ int main(void)
         cmocka_unit_test(test_older_callers_are_overridden_too),
         cmocka_unit_test(test_bad_overrides_are_refused),
         cmocka_unit_test(test_file_errors_name_the_line),
+        cmocka_unit_test(test_open_without_memory),
         cmocka_unit_test(test_unknown_names_are_told_once_started),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file) != 0 ? 1 : 0;
