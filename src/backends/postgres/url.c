@@ -164,11 +164,15 @@ int jsi_pg_url(struct jsi_pg_store *store)
     size_t length = strcspn(url, "?");
     size_t slashes = strspn(url + scheme, "/");
     size_t path = scheme + slashes + strcspn(url + scheme + slashes, "/?");
-    if (memchr(url + path, '@', length > path ? length - path : 0) != NULL) {
-        /* Then libpq would take a part of the password for the database, and messages show that. */
-        return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "the lock URL has '@' behind a '/'; in user, password and database "
-                             "write '/' as %%2F and '@' as %%40");
+    const char *at = memchr(url + scheme + slashes, '@', path - scheme - slashes);
+    const char *rest = at == NULL ? url + path : at + 1;
+    if (memchr(rest, '@', (size_t)(url + length - rest)) != NULL) {
+        /* Then libpq takes a part of the password for the host or the database, which messages
+         * show. */
+        return jobsched_fail(
+            JOBSCHED_EINVAL, 0,
+            "the lock URL has a second '@', or one behind a '/'; in user, password "
+            "and database write '/' as %%2F and '@' as %%40");
     }
     struct jsi_pg_text kept = {.allocator = &store->config.allocator};
     if (strncmp(url + scheme, "//", 2) == 0) {
