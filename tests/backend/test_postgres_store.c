@@ -311,6 +311,51 @@ static void test_urls(void **state)
     cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".meta"), 1);
 }
 
+/* G10, G11: every session is told what bounds it, so that the server notices owners that hang or are
+ * half gone; and only the one that shows the node alive ends when it is idle. */
+static void test_settings_of_sessions(void **state)
+{
+    static const struct {
+        const char *name, *value;
+        int keeper_only;
+    } wanted[] = {
+        {"statement_timeout", "9s", 0},
+        {"lock_timeout", "5001ms", 0},
+        {"idle_in_transaction_session_timeout", "9s", 0},
+        {"client_connection_check_interval", "1s", 0},
+        {"idle_session_timeout", "1h", 1},
+        {"search_path", "pg_catalog, pg_temp", 0},
+        {"transaction_isolation", "read committed", 0},
+        {"synchronous_commit", "on", 0},
+        {"row_security", "off", 0},
+    };
+    postgres_do("ALTER ROLE postgres SET synchronous_commit = off");
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 1);
+    /* The clock is asked in every session. */
+    postgres_do(
+        "CREATE TABLE \"%s\".seen(pid int, name text, value text, PRIMARY KEY (pid, name))");
+    postgres_do("CREATE OR REPLACE FUNCTION \"%s\".now_ms() RETURNS bigint LANGUAGE plpgsql AS "
+                "$f$BEGIN INSERT INTO \"%s\".seen SELECT pg_backend_pid(), name, "
+                "current_setting(name) FROM pg_settings ON CONFLICT DO NOTHING; RETURN "
+                "floor(date_part('epoch', clock_timestamp()) * 1000); END$f$");
+    jobsched_claim claim = cf_at(&job, 1);
+    cf_ask(node, &claim);
+    cf_equal(cf_renew(node, "job", claim.token), JOBSCHED_LEASE_KEPT);
+    cf_ok(cf_control(node, JOBSCHED_VERB_CANCEL, "job", NULL, NULL));
+    postgres_do("ALTER ROLE postgres RESET synchronous_commit");
+    cf_equal(postgres_ask("SELECT count(DISTINCT pid) FROM \"%s\".seen"), 3);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM \"%%s\".seen WHERE name = '%s' AND value = '%s'",
+                       wanted[i].name, wanted[i].value);
+        if (postgres_ask(sql) != (wanted[i].keeper_only ? 1 : 3)) {
+            fail_msg("%s is not %s", wanted[i].name, wanted[i].value);
+        }
+    }
+}
+
 /* G16: rows that are too old go, also those of a job that nobody claims any more; nothing goes that
  * goes on or waits. */
 static void test_aged_rows_are_swept(void **state)
@@ -380,6 +425,7 @@ int main(int argc, char **argv)
         TEST(test_a_locked_table_is_not_waited_for),
         TEST(test_assert_token),
         TEST(test_urls),
+        TEST(test_settings_of_sessions),
         TEST(test_aged_rows_are_swept),
         TEST(test_waiting_triggers_are_bounded),
         TEST(test_notes_are_made_text),
