@@ -157,12 +157,18 @@ static int take_entry(struct jsi_redis_lane *lane, uint64_t nonce)
     /* Another lane may have seen more of the same store already. */
     int same = strcmp(store->born, jsi_redis_text(reply, 2)) == 0;
     store->id = same && store->id > id ? store->id : id;
+    int news = store->born[0] != '\0' && (!same || store->epoch != epoch);
     store->epoch = epoch;
     jsi_redis_copy(reply, 2, store->born, sizeof store->born);
     (void)pthread_mutex_unlock(&store->lock);
     (void)snprintf(lane->stamp, sizeof lane->stamp, "%s:%lld", jsi_redis_text(reply, 2),
                    (long long)epoch);
     lane->nonce = nonce;
+    if (!lane->entered && !news) {
+        /* Nothing has been lost that other lanes have not said again: it is not said once more. */
+        memcpy(lane->asserted, lane->stamp, sizeof lane->asserted);
+    }
+    lane->entered = 1;
     int64_t now_ms = jsi_redis_int(reply, 0), floor_ms = jsi_redis_int(reply, 5);
     int64_t lost = jsi_redis_int(reply, 4);
     tell_loss(store, lost, epoch);
@@ -204,7 +210,7 @@ static int enter(struct jsi_redis_lane *lane, const struct jsi_redis_server *ser
     jsi_redis_add_int(lane, server->durable != 0);
     jsi_redis_add_int(lane, config->control_only != 0);
     jsi_redis_add_exact(lane, strtoll(server->uptime, NULL, 10) * 1000);
-    jsi_redis_add_int(lane, store->born[0] == '\0');
+    jsi_redis_add_int(lane, born[0] == '\0');
     jsi_redis_end(lane);
     int result = jsi_redis_send(lane);
     result = result == 0 ? jsi_redis_receive(lane) : result;

@@ -116,6 +116,7 @@ struct jsi_redis_lane {
     int sent;         /* bytes of it have gone out */
     size_t arguments; /* of the command that is being made */
     struct jsi_redis_text body, out;
+    int entered;                     /* at any time before */
     redisReply *reply;               /* the last one */
     struct jsi_redis_lookup *lookup; /* of a host's name, that has not ended yet */
     size_t sentinel;                 /* the one that answered last */
