@@ -64,10 +64,10 @@ runs_of()
     tzif) echo 300000 ;;
     crontab) echo 80000 ;;
     calendar) echo 20000 ;;
-    setting) echo 40000 ;;
-    url) echo 15000 ;;
-    redis) echo 10000 ;;
-    postgres) echo 4000 ;;
+    setting) echo 30000 ;;
+    url) echo 8000 ;;
+    redis) echo 6000 ;;
+    postgres) echo 3000 ;;
     *) echo 20000 ;;
     esac
 }
