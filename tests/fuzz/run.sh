@@ -49,7 +49,6 @@ if ! { CC=$CC cmake -G Ninja -S "$root" -B "$build" -DCMAKE_BUILD_TYPE=RelWithDe
     -DCMAKE_C_FLAGS=-fsanitize=fuzzer-no-link -DJOBSCHED_SANITIZE=address,undefined \
     -DJOBSCHED_ASSERTIONS=ON -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_POSTGRES=ON \
     -DJOBSCHED_BUILD_REDIS=ON -DJOBSCHED_BUILD_CTL=OFF \
-    -DJOBSCHED_BUILD_POSTGRES=OFF -DJOBSCHED_BUILD_REDIS=OFF \
     -DJOBSCHED_BUILD_FUZZERS=ON && ninja -C "$build" -j 2 $programs; } \
     > "$build/build.log" 2>&1; then
     cat "$build/build.log"
