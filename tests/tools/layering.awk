@@ -221,7 +221,7 @@ BEGIN {
     client_headers["ctl"] = "^(libsmartcols/libsmartcols|jansson)\\.h$"
     client_headers["examples"] = "^(uv|event2/[a-z]+|microhttpd|ini)\\.h$"
     operations = "open|close|announce|claim|finish|renew|reap|control|runs"
-    getenv_files = "^src/(engine/settings|schedule/zone[a-z_]*|backends/single/[a-z_]+|ctl/output)\\.c$"
+    getenv_files = "^src/(engine/settings|schedule/zone[a-z_]*|backends/single/[a-z_]+|ctl/(cluster|output))\\.c$"
     split("strcpy strcat strncat sprintf vsprintf atoi atol atoll atof gets localtime " \
         "localtime_r gmtime mktime timegm ctime asctime setenv unsetenv putenv clearenv tzset " \
         "rand srand random srandom drand48 strtok alloca system popen tmpnam mktemp " \
