@@ -21,7 +21,7 @@
 /* SESSIONS: each node has a session whose end is a proof of death after the grace (postgresql:).
  * PROCESSES: the operating system says who is dead (sqlite:).
  * Neither: only the heartbeat counts (redis:).
- * IMMORTAL: nobody is killed.
+ * IMMORTAL: nobody is killed. ONE_LOSES: only node 0 may lose its session.
  * FROZEN_SESSIONS: a session may also end while its owner is frozen (docs/backends.md: the limit). */
 
 /* A node that does nothing while time passes is frozen, or starved; nothing else says so. */
@@ -71,6 +71,8 @@ typedef Node {
 #if defined(SESSIONS)
     bool session;
     byte gone; /* 0, or 1 + ticks since a taker first saw the session gone */
+    bool ask_lost; /* that was after the request which is under way was sent */
+    bool lost; /* the node knows that its session is gone, and has told its runs */
 #endif
 #if defined(V_WALL_CLOCK)
     byte beat_age; /* by the server's clock */
@@ -89,6 +91,11 @@ byte waited; /* ticks for which a living node has been kept from the job by a de
 bool stepped;
 #endif
 
+#ifdef ONE_LOSES
+#define MAY_LOSE(i) (i == 0)
+#else
+#define MAY_LOSE(i) true
+#endif
 #ifdef IMMORTAL
 #define MAY_DIE false
 #else
@@ -244,6 +251,9 @@ inline forget_ask(i)
     n[i].ask_age = 0;
     n[i].ask_answer = NO_ANSWER;
     n[i].ask_again = false;
+#ifdef SESSIONS
+    n[i].ask_lost = false;
+#endif
     n[i].ask_evidence = false
 }
 
@@ -281,11 +291,12 @@ bool beaten[2], asked[2]; /* in this tick */
         (n[i].work == RUNNING && n[i].left == 0)))
 
 #if defined(SESSIONS)
-/* A living owner comes back before its grace is over, unless it is frozen for longer. */
+/* A living owner comes back before its grace is over, or tells its runs; unless it is frozen. */
 #ifdef FROZEN_SESSIONS
 #define SESSIONS_LET_TIME_PASS(i) true
 #else
-#define SESSIONS_LET_TIME_PASS(i) (n[i].life == DEAD || n[i].session || n[i].gone < GRACE)
+#define SESSIONS_LET_TIME_PASS(i) \
+    (n[i].life == DEAD || n[i].session || n[i].lost || n[i].gone < GRACE)
 #endif
 #define IS_ENTERED(i) (n[i].session)
 #else
@@ -478,6 +489,16 @@ proctype a_node(byte i)
         :: n[i].ask_kind == CLAIM && n[i].ask_answer == GRANTED ->
             n[i].work = RUNNING;
             n[i].left = LEFT_AFTER(n[i].ask_age);
+#ifdef SESSIONS
+            if
+#ifdef L_GRANT_OVER_LOSS
+            :: n[i].lost -> n[i].left = 0
+#else
+            :: n[i].lost || n[i].ask_lost -> n[i].left = 0 /* nobody has vouched for it since */
+#endif
+            :: else
+            fi;
+#endif
             n[i].keep_for_run = false;
             if
             :: holder == i + 1 && unanswered -> n[i].is_mine = true; unanswered = false
@@ -497,6 +518,9 @@ proctype a_node(byte i)
         n[i].ask_age = 0;
         n[i].ask_answer = NO_ANSWER;
         n[i].ask_evidence = false;
+#ifdef SESSIONS
+        n[i].ask_lost = false;
+#endif
         n[i].ask_again = (n[i].ask_kind == CLAIM)
        }
     /* ---- trouble ---- */
@@ -521,14 +545,23 @@ proctype a_node(byte i)
        }
 #if defined(SESSIONS)
     :: atomic {
-        n[i].life == ALIVE && n[i].session && !calm ->
+        n[i].life == ALIVE && n[i].session && !calm && MAY_LOSE(i) ->
         n[i].session = false;
         forget_keep(i);
         printf("the session of node %d is ended by force\n", i)
        }
+    :: atomic { /* jsi_keep_lost_locked() */
+        n[i].life == ALIVE && !n[i].session && !n[i].lost ->
+        n[i].lost = true;
+        n[i].ask_lost = (n[i].ask != IDLE && n[i].ask_kind == CLAIM);
+        n[i].left = 0;
+        forget_if_told(i);
+        printf("node %d cannot come back and tells its runs\n", i)
+       }
     :: atomic {
         n[i].life == ALIVE && !n[i].session ->
         n[i].session = true;
+        n[i].lost = false;
 #ifndef V_STAMP_STAYS
         n[i].gone = 0;
 #endif
