@@ -241,7 +241,9 @@ static void hurry_locked(const struct jsi_pg_store *store, struct patience *pati
 }
 
 /* Waits for the lane. Where the node is to be entered again, that is the keeper thread's work, which
- * goes on over as many calls as it takes; then the result is its failure, or that it takes long. */
+ * goes on over as many calls as it takes; then the result is its failure, or that it takes long. One
+ * failure says little (a server that is going down ends what is being made): while there is time, the
+ * next one may say that nobody is there, or there may be none. */
 static int take_locked(struct jsi_pg_store *store, struct patience *patience, unsigned tries)
 {
     struct jsi_pg_keep *keep = &store->keep;
@@ -251,13 +253,14 @@ static int take_locked(struct jsi_pg_store *store, struct patience *patience, un
             keep->busy = 1;
             return 0;
         }
-        if (recovers && keep->tries != tries) {
-            return jobsched_fail(keep->failure, 0, "%s", keep->message);
-        }
         if (recovers) {
             hurry_locked(store, patience);
         }
-        if (left(store, patience) == 0) {
+        int64_t left_ms = left(store, patience);
+        if (recovers && keep->tries != tries && (keep->was_down || left_ms == 0)) {
+            return jobsched_fail(keep->failure, 0, "%s", keep->message);
+        }
+        if (left_ms == 0) {
             return jobsched_fail(JOBSCHED_EUNREACHABLE, 0, "%s '%s' within %lld ms",
                                  recovers ? "the session was lost, and there is no new one with"
                                           : "other calls have kept the session with",
