@@ -153,7 +153,7 @@ void jsi_run_stop_locked(jobsched *s, jobsched_run *run, int reason)
 /* The clock that leases are measured with. */
 static int64_t lease_clock(const jobsched *s)
 {
-    return JSI_MUTANT(lease_by_wall) ? s->clock.wall_ms(s->clock.ctx) - s->wall_minus_mono_ms
+    return JSI_MUTANT(lease_by_wall) ? s->clock.wall_ms(s->clock.ctx) - s->sync.low_ms
                                      : jsi_mono(s);
 }
 

@@ -11,9 +11,7 @@ static void look_at_wall_clock(jobsched *s, int64_t mono_ms)
 {
     int64_t difference = s->clock.wall_ms(s->clock.ctx) - mono_ms;
     int64_t step_ms = difference - s->wall_minus_mono_ms;
-    if (!JSI_MUTANT(lease_by_wall)) {
-        s->wall_minus_mono_ms = difference;
-    }
+    s->wall_minus_mono_ms = difference;
     if (s->ticked_at_mono_ms < 0 || (step_ms < JSI_CLOCK_STEP_MS && step_ms > -JSI_CLOCK_STEP_MS)) {
         return;
     }

@@ -230,14 +230,17 @@ static void check_held(struct sim_world *world, int job)
     for (size_t i = 0; i < one->run_count; i++) {
         if (!one->runs[i].closed) {
             holder = &one->runs[i];
-            if (holder->over_ms == 0) {
+            if (holder->over_ms == 0 &&
+                (holder->started_ms > 0 ||
+                 !check_is_overdue(world, holder->granted_ms,
+                                   check_notice_ms(world, holder->lease_ms)))) {
                 return;
             }
         }
     }
-    if (holder == NULL ||
+    if (holder == NULL || holder->over_ms == 0 ||
         check_is_overdue(world, holder->over_ms, check_notice_ms(world, holder->lease_ms))) {
-        sim_violation(world, "G10", "%s: skipped for a holder that is no more",
+        sim_violation(world, "G10", "%s: skipped for a holder that is no more, or never began",
                       world->jobs[job].name);
     }
 }

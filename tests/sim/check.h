@@ -54,7 +54,8 @@ struct check_job {
     uint64_t token;
     /* A call has returned, and nothing was sent since that takes it back. */
     bool paused, removed;
-    int64_t paused_ms, removed_ms, resume_sent_ms, pause_sent_ms, remove_sent_ms, changed_ms;
+    int64_t paused_ms, removed_ms, resume_sent_ms, pause_sent_ms, remove_sent_ms, cancel_sent_ms,
+        changed_ms;
     size_t run_count, trigger_at, cut_at, begin_at;
     struct check_run runs[CHECK_RUNS_MAX];
     struct check_trigger triggers[CHECK_RECENT];

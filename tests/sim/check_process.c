@@ -136,6 +136,8 @@ void check_control_sent(struct sim_world *world, int verb, int job, const char *
         one->resume_sent_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_PAUSE) {
         one->pause_sent_ms = world->now_ms;
+    } else if (verb == JOBSCHED_VERB_CANCEL) {
+        one->cancel_sent_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_REMOVE) {
         one->remove_sent_ms = world->now_ms;
     } else if (verb == JOBSCHED_VERB_TRIGGER && check_trigger_of(one, request) != NULL) {
@@ -153,9 +155,9 @@ static void mark_cancelled(struct sim_world *world, struct check_job *one)
 {
     for (size_t i = 0; i < one->run_count; i++) {
         struct check_run *run = &one->runs[i];
-        /* Only what certainly ran when the call reached the store. */
+        /* What certainly ran when the call reached the store. */
         if (!run->closed && run->started_ms > 0 && run->ended_ms == 0 && run->cancel_ms == 0 &&
-            world->now_ms - run->started_ms > MESSAGE_AGE_MAX_MS) {
+            run->started_ms < one->cancel_sent_ms) {
             run->cancel_ms = world->now_ms;
         }
     }

@@ -5,7 +5,8 @@
 
 #define SIM_MUTANT_MAP(X)                                                                          \
     X(none)                                                                                        \
-    X(due_by_wall) X(stood_down_runs) X(held_is_over) X(unknown_trigger_silent) X(repeat_is_new)   \
+    X(due_by_wall)                                                                                 \
+    X(stood_down_runs) X(held_is_over) X(unknown_trigger_silent) X(repeat_is_new)                  \
         X(skip_miscounted) X(skip_unclaimed) X(finish_once) X(unknown_is_lost) X(error_is_won) X(  \
             lease_from_reply) X(error_is_lost) X(rearm_from_now) X(gone_is_kept) X(cancel_unheard) \
             X(renewal_from_reply) X(findings_ignored) X(session_end_ignored) X(keeper_gives_up)    \

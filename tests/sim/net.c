@@ -152,6 +152,9 @@ static bool step(struct sim_node *node)
     if (node->crash_in > 0 && --node->crash_in == 0) {
         node->crashes = true;
     }
+    if (node->freeze_in > 0 && --node->freeze_in == 0) {
+        sim_node_freeze(node, node->freeze_ms);
+    }
     return !node->crashes;
 }
 
@@ -242,7 +245,7 @@ static bool strikes(struct sim_world *world, enum sim_trouble kind)
 static int64_t latency(struct sim_world *world)
 {
     if (strikes(world, SIM_LATENCY)) {
-        return sim_scaled(&world->random, 1, SIM_REQUEST_TIMEOUT_MS / 2);
+        return sim_scaled(&world->random, 1, SIM_REQUEST_TIMEOUT_MS);
     }
     return world->base_latency_ms == 0 ? 0 : sim_below(&world->random, world->base_latency_ms + 1);
 }

@@ -121,7 +121,8 @@ void sim_node_open(struct sim_node *node)
     world->releases[node->number] = node->release;
     sim_trouble_now(world);
     node->asked_to_stop = node->closed = node->crashes = false;
-    node->crash_in = 0;
+    node->crash_in = node->freeze_in = 0;
+    node->work_starved_ms = node->tick_starved_ms = 0;
     node->thaw_ms = 0;
     node->lost_at_ms = JOBSCHED_NONE;
     node->command_at = node->command_count = 0;
@@ -226,7 +227,9 @@ void sim_node_restart(struct sim_node *node, int64_t down_ms, int release)
     node->state = SIM_DRAINING;
     node->wanted_release = release;
     node->down_ms = down_ms;
-    node->drain_until_ms = node->world->now_ms + 2 * node->world->lease_ms;
+    node->drain_until_ms =
+        node->world->now_ms + sim_scaled(&node->world->random, 10, 2 * node->world->lease_ms);
+    node->drain_ask_ms = (node->world->now_ms + node->drain_until_ms) / 2;
     (void)jobsched_stop(node->s);
     sim_note(node->world, "stop", node->number, (uint64_t)release, 0);
     sim_node_settle(node);
@@ -449,7 +452,8 @@ static bool turn_of_all(struct sim_node *node)
     if (!node->crashes && elect_wanted(node)) {
         any = call(node, SIM_ELECT, elect_body) || any;
     }
-    while (!node->crashes && jsi_work(s)) {
+    bool works = !jsi_list_is_empty(&s->work) && !starves(node, &node->work_starved_ms);
+    while (!node->crashes && works && jsi_work(s)) {
         any = true;
     }
     any = (!node->crashes && turn_of_keep(node)) || any;
@@ -476,8 +480,7 @@ static void leave(struct sim_node *node)
     if (node->state == SIM_DRAINING) {
         bool idle = s->active_count == 0 && s->claiming == 0 && jsi_list_is_empty(&s->ready) &&
                     jsi_list_is_empty(&s->held);
-        if (!idle && !node->asked_to_stop &&
-            world->now_ms >= node->drain_until_ms - world->lease_ms) {
+        if (!idle && !node->asked_to_stop && world->now_ms >= node->drain_ask_ms) {
             node->asked_to_stop = true;
             (void)jobsched_drain(s, 0);
             return;
@@ -512,16 +515,20 @@ static void set_next(struct sim_node *node)
         next_ms = earlier(next_ms, elect_ms < elect->starved_ms ? elect->starved_ms : elect_ms);
     }
     if (!keep->busy) {
-        int64_t beat_ms = s->keep_now ? now_ms : sim_true_of_mono(node, s->beat_at_mono_ms);
+        int64_t beat_ms = s->keep_now ? now_ms
+                          : s->beat_at_mono_ms == JOBSCHED_NONE
+                              ? JOBSCHED_NONE
+                              : sim_true_of_mono(node, s->beat_at_mono_ms);
         node->beat_ms = beat_ms < keep->starved_ms ? keep->starved_ms : beat_ms;
     }
     if (node->command_count > 0 && !node->threads[SIM_ADMIN].busy) {
         next_ms = earlier(next_ms, node->threads[SIM_ADMIN].starved_ms);
     }
     if (node->state == SIM_DRAINING) {
-        next_ms =
-            earlier(next_ms, node->asked_to_stop ? node->drain_until_ms
-                                                 : node->drain_until_ms - node->world->lease_ms);
+        next_ms = earlier(next_ms, node->asked_to_stop ? node->drain_until_ms : node->drain_ask_ms);
+    }
+    if (!jsi_list_is_empty(&s->work)) {
+        next_ms = earlier(next_ms, node->work_starved_ms);
     }
     node->next_ms = next_ms <= now_ms ? now_ms + 1 : next_ms;
     node->beat_ms = node->beat_ms <= now_ms ? now_ms + 1 : node->beat_ms;

@@ -202,7 +202,7 @@ static void plan_size(struct sim_world *world)
         config->quiet_ms = 20 * world->lease_ms + 10 * MINUTE;
     }
     world->model.lease_max_ms = 2 * world->lease_ms;
-    int64_t episodes = dense ? config->horizon_ms / sim_between(&random, 30 * SECOND, 4 * MINUTE)
+    int64_t episodes = dense ? config->horizon_ms / sim_scaled(&random, 30 * SECOND, 30 * MINUTE)
                              : config->horizon_ms / (8 * DAY);
     world->episode_count = episodes > SIM_EPISODES_MAX ? SIM_EPISODES_MAX : (int)episodes;
 }

@@ -62,7 +62,9 @@ void sim_run_stop(jobsched_run *run, int reason, void *user_data)
     struct sim_node *node = registration->node;
     const struct sim_def *def = sim_def_of(node->world, registration->job, registration->revision);
     struct sim_exec *exec = find(node, registration->job, jobsched_run_token(run));
-    (void)reason;
+    if (exec != NULL) {
+        exec->told = exec->told || reason == JOBSCHED_STOP_LEASE_LOST;
+    }
     if (exec != NULL && !def->stubborn) {
         expect(node, exec, sim_below(&node->world->random, 100));
     }
@@ -86,6 +88,11 @@ void sim_exec_due(struct sim_node *node, int job, uint64_t token)
     const struct sim_def *def = sim_def_of(node->world, job, node->registrations[job].revision);
     int result = jobsched_run_should_stop(exec->run) != 0 && !def->stubborn ? JOBSCHED_ECANCELED
                                                                             : exec->result;
+    if (exec->told && jobsched_run_should_stop(exec->run) != JOBSCHED_STOP_LEASE_LOST) {
+        sim_violation(node->world, "G5",
+                      "%s: token %llu was told that its lease is lost, and is not",
+                      node->world->jobs[job].name, (unsigned long long)token);
+    }
     sim_note(node->world, "end", node->number, (uint64_t)job, token);
     check_returned(node->world, job, node->number, exec->run, result);
     unlink_exec(node, exec);

@@ -202,7 +202,12 @@ void sim_act(struct sim_world *world, const struct sim_event *event)
         break;
     case ACT_FREEZE:
         world->injected[SIM_FREEZE]++;
-        sim_node_freeze(node, sim_scaled(&random, 10, 3 * world->lease_ms));
+        node->freeze_ms = sim_scaled(&random, 10, 3 * world->lease_ms);
+        if (sim_chance(&random, 50)) {
+            node->freeze_in = (int)sim_between(&random, 1, 12); /* amid a request */
+        } else {
+            sim_node_freeze(node, node->freeze_ms);
+        }
         break;
     case ACT_CONTROL:
         if (!sim_node_is_frozen(node)) {

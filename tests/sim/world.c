@@ -217,7 +217,7 @@ static void look_at_nodes(struct sim_world *world)
 static void be_quiet(struct sim_world *world)
 {
     for (int i = 0; i < world->config.nodes; i++) {
-        world->nodes[i].crash_in = 0;
+        world->nodes[i].crash_in = world->nodes[i].freeze_in = 0;
     }
 }
 

@@ -105,6 +105,7 @@ struct sim_exec {
     uint64_t token;
     int64_t until_ms;
     int result;
+    bool told; /* that its lease is lost */
 };
 
 /* A callback's user data. */
@@ -168,19 +169,21 @@ struct sim_node {
     struct sim_registration registrations[MODEL_JOBS_MAX];
     struct sim_exec *execs;
     struct sim_thread threads[SIM_LANES];
-    enum sim_lane running;      /* the thread whose fiber runs */
-    int64_t next_ms;            /* true time: when it wants to be looked at, but for heartbeats */
-    int64_t beat_ms;            /* true time: its next heartbeat */
-    int64_t tick_starved_ms;    /* as for threads */
-    int64_t thaw_ms;            /* frozen until then; 0: not frozen */
-    int64_t drain_until_ms;     /* true time */
-    bool asked_to_stop, closed; /* while it leaves */
-    int64_t contact_ms;         /* last contact with the server, true time */
-    int64_t lost_at_ms;         /* monotonic: its session was seen to end, and its grace with it */
-    int crash_in;               /* steps to a crash; 0: none */
-    bool crashes;               /* amid a step: as soon as the thread has yielded */
-    int wanted_release;         /* after the restart */
-    int64_t down_ms;            /* how long it stays down */
+    enum sim_lane running; /* the thread whose fiber runs */
+    int64_t next_ms;       /* true time: when it wants to be looked at, but for heartbeats */
+    int64_t beat_ms;       /* true time: its next heartbeat */
+    int64_t tick_starved_ms, work_starved_ms; /* as for threads */
+    int64_t thaw_ms;                          /* frozen until then; 0: not frozen */
+    int64_t drain_until_ms, drain_ask_ms;     /* true time */
+    bool asked_to_stop, closed;               /* while it leaves */
+    int64_t contact_ms;                       /* last contact with the server, true time */
+    int64_t lost_at_ms; /* monotonic: its session was seen to end, and its grace with it */
+    int crash_in;       /* steps to a crash; 0: none */
+    int freeze_in;      /* steps to a standstill; 0: none */
+    int64_t freeze_ms;  /* how long it will last */
+    bool crashes;       /* amid a step: as soon as the thread has yielded */
+    int wanted_release; /* after the restart */
+    int64_t down_ms;    /* how long it stays down */
     struct {
         int verb, job;
         char request[24];
