@@ -183,6 +183,12 @@ enum { TIMES = 6 };
 
 static void start_two(fleet *f, int64_t *out_ready_ms)
 {
+    static char url[320];
+    if (f->url == NULL && !is_redis(f)) {
+        /* So that a busy machine may take longer to tell a run that its session has ended. */
+        (void)snprintf(url, sizeof url, "%s&jobsched_grace=3s", f->server.url);
+        f->url = url;
+    }
     fleet_jobs(f, trouble_jobs, TROUBLE_JOBS);
     f->settings[0] = "lease=3s";
     f->drain_ms = 6000;
