@@ -272,7 +272,7 @@ static void test_no_connections_left_for_newcomers(void **state)
         ask(f, "ALTER ROLE app CONNECTION LIMIT 1");
     }
     int64_t since_ms = fleet_now_ms();
-    expect_refusal(f, JOBSCHED_EUNREACHABLE, is_redis(f) ? "redis.sock" : "too many");
+    expect_refusal(f, JOBSCHED_EUNREACHABLE, is_redis(f) ? "max number of clients" : "too many");
     fleet_wait_accounted(f, fleet_now_ms() + 2000);
     fleet_pattern failed = {.what = RECORD_EVENT,
                             .event = JOBSCHED_EVENT_BACKEND_FAILED,

@@ -77,6 +77,22 @@ int jsi_redis_is_cut(const struct jsi_redis_lane *lane)
     return poll(&look, 1, 0) != 0;
 }
 
+/* A server that has no room for a client says so and closes, before it is asked anything. */
+static int fail_send(struct jsi_redis_lane *lane, size_t done)
+{
+    int system_errno = errno;
+    char said[256];
+    ssize_t count = done == 0 ? recv(lane->fd, said, sizeof said - 1, MSG_DONTWAIT) : -1;
+    if (count < 1 || said[0] != '-') {
+        return jsi_redis_fail_lost(lane, system_errno);
+    }
+    said[count] = '\0';
+    said[strcspn(said, "\r\n")] = '\0';
+    int result = jsi_redis_fail_reply(lane, said + 1);
+    jsi_redis_disconnect(lane);
+    return result;
+}
+
 int jsi_redis_send(struct jsi_redis_lane *lane)
 {
     if (lane->body.failed || lane->out.failed) {
@@ -95,7 +111,7 @@ int jsi_redis_send(struct jsi_redis_lane *lane)
                 return jsi_redis_fail_time(lane);
             }
         } else if (count < 0 && errno != EINTR) {
-            return jsi_redis_fail_lost(lane, errno);
+            return fail_send(lane, done);
         }
     }
     return 0;
