@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 enum { SCHEME_BYTES = 32 };
 
@@ -63,8 +64,9 @@ static void *load(const char *path)
 }
 
 /* Tries the folder of the library (or program) that holds this code, then the loader's path. The
- * versioned name comes first: the bare one is there only where headers are installed, too. */
-static void *load_sibling(const char *scheme)
+ * versioned name comes first: the bare one is there only where headers are installed, too. A file
+ * that is there but cannot be loaded ends the search, so that dlerror() tells of it. */
+static void *load_sibling(const char *scheme, bool *out_is_there)
 {
     /* Its address tells where this code was loaded from; a function's would need a cast that
      * ISO C does not define. */
@@ -78,26 +80,34 @@ static void *load_sibling(const char *scheme)
         folder_bytes = slash == NULL ? 0 : (int)(slash - self.dli_fname) + 1;
     }
     static const char *const endings[] = {JOBSCHED_SONAME_ENDING, ""};
-    void *library = NULL;
-    for (size_t i = 0; library == NULL && folder_bytes > 0 && i < 2; i++) {
+    for (size_t i = 0; folder_bytes > 0 && i < 2; i++) {
         int wanted = snprintf(path, sizeof path, "%.*slibjobsched-%s.so%s", folder_bytes,
                               self.dli_fname, scheme, endings[i]);
-        library = wanted > 0 && (size_t)wanted < sizeof path ? load(path) : NULL;
+        if (wanted > 0 && (size_t)wanted < sizeof path && access(path, F_OK) == 0) {
+            *out_is_there = true;
+            return load(path);
+        }
     }
-    if (library == NULL) {
-        (void)snprintf(name, sizeof name, "libjobsched-%s.so" JOBSCHED_SONAME_ENDING, scheme);
-        library = load(name);
-    }
-    return library;
+    *out_is_there = false;
+    (void)snprintf(name, sizeof name, "libjobsched-%s.so" JOBSCHED_SONAME_ENDING, scheme);
+    return load(name);
 }
 
 typedef const jobsched_backend *(*driver_fn)(void);
 
 static int load_driver(const char *scheme, const jobsched_backend **out_driver, void **out_library)
 {
-    void *library = load_sibling(scheme);
+    bool is_there;
+    void *library = load_sibling(scheme, &is_there);
     if (library == NULL) {
         const char *why = dlerror();
+        if (is_there) {
+            /* Most often its client library is missing, which the loader names. */
+            return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                                 "backend 'libjobsched-%s.so' cannot be loaded; install what it "
+                                 "needs: %s",
+                                 scheme, why == NULL ? "unknown" : why);
+        }
         return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
                              "no backend for scheme '%s': install libjobsched-%s.so beside "
                              "libjobsched.so, or give its driver in options.backends (%s)",

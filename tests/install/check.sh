@@ -197,6 +197,14 @@ refusals()
 libjobsched.so, or give its driver in options.backends ($file.0.1: cannot open shared object file: \
 No such file or directory)" "$work/shared_c" "${pair%/*}://user:secret@host/x"
     done
+    # A library that is there but lacks its client: the error names the client.
+    echo "int nowhere(void); int nowhere(void) { return 0; }" > "$work/nowhere.c"
+    "$cc" -shared -fPIC -o "$work/libnowhere.so" "$work/nowhere.c"
+    "$cc" -shared -fPIC -Wl,--no-as-needed -o "$LD_LIBRARY_PATH/libjobsched-lame.so" \
+        "$work/nowhere.c" "-L$work" -lnowhere
+    rm "$work/libnowhere.so"
+    must_say "consumer: open: backend 'libjobsched-lame.so' cannot be loaded; install what it needs: \
+libnowhere.so: cannot open shared object file: No such file or directory" "$work/shared_c" "lame:"
     unset LD_LIBRARY_PATH
     must_say "consumer: open: lock URL has no scheme; expected for example 'single:' or \
 'sqlite:/path/to/file.db'" "$work/shared_c" "/path/to/file.db"
