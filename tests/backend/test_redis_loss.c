@@ -396,6 +396,82 @@ static void test_forgotten_trigger_runs_once(void **state)
     cf_true(strcmp(rows[0].record.request, "r") == 0);
 }
 
+/* G1: a trigger that waits in what a restart has left may have run since: it is skipped, and the ledger
+ * says so; a job that asks for reruns gets it. */
+static void test_waiting_trigger_may_have_run(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 3), least = cf_job(node, "least", 3);
+    (void)cf_job(other, "job", 0);
+    (void)cf_job(other, "least", 0);
+    cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "r", NULL));
+    cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "least", "r", NULL));
+    (void)redis_ask("SAVE");
+    jobsched_claim run = short_claim(&job, 0), again = short_claim(&least, 0);
+    run.kind = again.kind = JOBSCHED_KIND_TRIGGER;
+    run.request = again.request = "r";
+    again.recover = JOBSCHED_RECOVER_RERUN;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    end(node, &run);
+    redis_restart("kill", "");
+    (void)cf_now(node); /* it knows that something is missing */
+    (void)wait_out(other, &run);
+    cf_answer(run, DONE);
+    struct cf_row rows[2];
+    cf_equal(cf_rows(other, "job", rows, 2), 1);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+    cf_true(strstr(rows[0].record.note, "unknown") != NULL);
+    (void)wait_out(other, &again);
+    cf_answer(again, GRANTED);
+}
+
+/* G11: many jobs are said again in portions: a call whose time is over in the middle has not begun in
+ * vain, and one lane says it for all. */
+static void test_many_jobs_are_said_again(void **state)
+{
+    enum { MANY = 6000, BATCH = 1000 };
+    static jobsched_announcement items[MANY];
+    static char names[MANY][12];
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", 60000);
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "job-%d", i);
+        items[i] = (jobsched_announcement){.job = names[i], .definition = "d"};
+    }
+    for (int i = 0; i < MANY; i += BATCH) {
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(node->driver->announce(node->backend, &call, items + i, BATCH));
+    }
+    (void)redis_ask("FLUSHALL");
+    int64_t began_ms = cf_real_mono_ms();
+    int calls = 0;
+    jobsched_call call;
+    do {
+        cf_true(cf_real_mono_ms() < began_ms + CF_POLL_MS);
+        call = (jobsched_call){.lane = JOBSCHED_LANE_KEEP, .timeout_ms = 40};
+        calls++;
+    } while (node->driver->renew(node->backend, &call, 0, NULL, 0) != 0);
+    print_message("%d jobs in %d calls and %lld ms\n", MANY, calls,
+                  (long long)(cf_real_mono_ms() - began_ms));
+    char key[REDIS_TEXT_BYTES];
+    (void)snprintf(key, sizeof key, "{jobsched:%s}:names", world->name_space);
+    cf_equal(redis_ask("ZCARD %s", key), MANY);
+    (void)snprintf(key, sizeof key, "{jobsched:%s}:r:%s", world->name_space, node->id);
+    cf_equal(redis_ask("HLEN %s", key), MANY);
+    /* The other lanes have only their runs to tell, of which there are none. */
+    (void)redis_ask("CONFIG RESETSTAT");
+    cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, names[MANY - 1], NULL, NULL));
+    (void)cf_announce(node, names[0], "d", 0);
+    static char stats[65536];
+    redis_text(stats, sizeof stats, "INFO commandstats");
+    const char *scripts = strstr(stats, "cmdstat_evalsha:calls=");
+    cf_true(scripts != NULL);
+    cf_true(strtol(scripts + strlen("cmdstat_evalsha:calls="), NULL, 10) < 12);
+}
+
 /* G1: a server that may have lost the last second, and has not. As long as everybody comes back who
  * was there, what came due meanwhile is granted; where somebody does not, it is unknown. */
 static void test_restart_that_may_have_lost(void **state)
@@ -552,6 +628,8 @@ int main(void)
         REDIS_TEST(test_forgotten_end_holds_nothing),
         REDIS_TEST(test_forgotten_control_is_said_again),
         REDIS_TEST(test_forgotten_trigger_runs_once),
+        REDIS_TEST(test_waiting_trigger_may_have_run),
+        REDIS_TEST(test_many_jobs_are_said_again),
         REDIS_TEST(test_restart_that_may_have_lost),
         REDIS_TEST(test_promoted_replica_is_quarantined),
         REDIS_TEST(test_mark_in_the_future_is_told),

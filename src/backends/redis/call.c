@@ -69,7 +69,7 @@ static enum verdict judge(struct jsi_redis_lane *lane, int *out_result)
     }
     const char *word = jsi_redis_text(reply, 0);
     if (strcmp(word, "NODE") == 0) {
-        lane->asserted[0] = '\0'; /* what it registers may be gone as well */
+        jsi_redis_assert_again(lane); /* what it registers may be gone as well */
         return AGAIN_ENTER;
     }
     if (strcmp(word, "LOST") == 0 || strcmp(word, "OLD") == 0) {
@@ -154,12 +154,38 @@ static void add_assertion(struct jsi_redis_lane *lane, const struct jsi_redis_jo
     jsi_redis_known_add(lane, assertion->jobs, assertion->first + first, count);
 }
 
+void jsi_redis_assert_again(struct jsi_redis_lane *lane)
+{
+    struct jsi_redis_store *store = lane->store;
+    lane->asserted[0] = '\0';
+    (void)pthread_mutex_lock(&store->lock);
+    store->jobs_asserted[0] = '\0';
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+/* How far the lanes have come with the jobs, in the store as this lane has entered it; at least so
+ * far, if at is more. What has been told is not told again: neither by the other lanes, nor by a
+ * call that goes on where the time of another was over. */
+static size_t jobs_told(struct jsi_redis_lane *lane, size_t at)
+{
+    struct jsi_redis_store *store = lane->store;
+    (void)pthread_mutex_lock(&store->lock);
+    if (strcmp(store->jobs_asserted, lane->stamp) != 0) {
+        memcpy(store->jobs_asserted, lane->stamp, sizeof store->jobs_asserted);
+        store->jobs_asserted_at = 0;
+    }
+    store->jobs_asserted_at = at > store->jobs_asserted_at ? at : store->jobs_asserted_at;
+    at = store->jobs_asserted_at;
+    (void)pthread_mutex_unlock(&store->lock);
+    return at;
+}
+
 static int take_assertion(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
                           const redisReply *reply, size_t first, size_t count)
 {
-    (void)job;
-    (void)first;
-    (void)count;
+    const struct assertion *assertion = job->data;
+    size_t told = assertion->first + first + count;
+    (void)jobs_told(lane, told < assertion->jobs ? told : assertion->jobs);
     const redisReply *renumbered = jsi_redis_at(reply, 2);
     for (size_t i = 0; i < jsi_redis_count(renumbered); i++) {
         const redisReply *at = jsi_redis_at(renumbered, i);
@@ -168,8 +194,8 @@ static int take_assertion(struct jsi_redis_lane *lane, const struct jsi_redis_jo
     return 0;
 }
 
-/* Tells the store what this node knows. Every lane does so before anything else: so what one lane
- * asks never meets a store that another lane has not told yet. */
+/* Tells the store what this node knows: the jobs once, and its runs on every lane before anything
+ * else: so what one lane asks never meets a store that another lane has not told yet. */
 static enum verdict assert_known(struct jsi_redis_lane *lane, int *out_result)
 {
     struct assertion assertion = {.first = 0};
@@ -178,6 +204,8 @@ static enum verdict assert_known(struct jsi_redis_lane *lane, int *out_result)
     size_t total = assertion.jobs + runs;
     enum verdict verdict = DONE;
     jobsched_call call = {.lane = lane->kind};
+    assertion.first = jobs_told(lane, 0);
+    assertion.first = assertion.first < assertion.jobs ? assertion.first : assertion.jobs;
     do {
         size_t left = total - assertion.first;
         size_t count = left < JOBSCHED_BATCH_MAX ? left : JOBSCHED_BATCH_MAX;

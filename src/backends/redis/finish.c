@@ -102,7 +102,7 @@ static int take_renew(struct jsi_redis_lane *lane, const struct jsi_redis_job *j
     if (first == 0) {
         /* The store has forgotten what this node registers: it is told with the next request. */
         if ((uint64_t)jsi_redis_int(reply, 4) < jsi_redis_known_jobs(lane->store)) {
-            lane->asserted[0] = '\0';
+            jsi_redis_assert_again(lane);
         }
         /* Looked at as often as possible: a heartbeat counts as standing from the first look. */
         jsi_redis_take_sights(lane->store, jsi_redis_at(reply, 3));

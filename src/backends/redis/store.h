@@ -188,6 +188,8 @@ struct jsi_redis_store {
     int64_t told_epoch;              /* of the last loss that was told */
     int64_t told_future_ms;          /* of the last mark that was told to lie in the future */
     int told_push;                   /* that changes are not pushed */
+    char jobs_asserted[JSI_REDIS_BORN_BYTES + 24]; /* the store that has been told our jobs */
+    size_t jobs_asserted_at;                       /* how many places of them */
     struct jsi_redis_known **known, **buckets;
     size_t known_count, known_slots, known_capacity, known_free, bucket_count;
     struct jsi_redis_grant *grants;
@@ -389,6 +391,9 @@ struct jsi_redis_job {
 
 int jsi_redis_run(struct jsi_redis_lane *lane, jobsched_call *call,
                   const struct jsi_redis_job *job);
+
+/* The next call tells the store once more what this node knows. */
+void jsi_redis_assert_again(struct jsi_redis_lane *lane);
 
 /* ---- push.c: lane KEEP ---- */
 

@@ -10,7 +10,7 @@
 local ENDED_WINDOW = 200 -- how many of a job's newest rows are searched for a run that has ended
 local loss = call('HMGET', KEYS[1], 'kept', 'what')
 local kept, all_lost = tonumber(loss[1] or 0), loss[2] == '1'
-local mine = P .. 'e:' .. node
+local mine = P .. 'e:' .. node .. ':' .. ARGV[2] -- lanes do this at the same time
 local name = call('HGET', P .. 'n:' .. node, 'nm') or ''
 local i = at + 1
 local renumbered = {}

@@ -125,16 +125,21 @@ local function rule_schedule(f, c, rows)
     end
 end
 
-local function skip_overlap(f, c, row)
-    if c.kind ~= TRIGGER then
-        skip(f, c, 8, c.sched, 1)
-        return
-    end
+-- A trigger that waits is not granted.
+local function end_waiting(c, row, outcome, note)
     local id = str(row.id)
-    row.outcome, row.finished = 8, now
+    row.outcome, row.finished, row.note = outcome, now, note or ''
     call('HDEL', P .. 'w:' .. c.job, id)
     call('ZREM', P .. 'wait', id .. ':' .. c.job)
     file_row(c.job, row)
+end
+
+local function skip_overlap(f, c, row)
+    if c.kind ~= TRIGGER then
+        skip(f, c, 8, c.sched, 1)
+    else
+        end_waiting(c, row, 8)
+    end
 end
 
 local function grant(f, c, row)
@@ -146,6 +151,9 @@ local function grant(f, c, row)
     local lock = P .. 'l:' .. c.job
     if not call('SET', lock, value, 'NX', 'PX', c.lease) and c.held ~= 2 then
         -- A lock that no run of ours explains. It is honoured while it lives.
+        if c.held == 0 and c.kind ~= RERUN then
+            skip_overlap(f, c, row)
+        end
         return answer_held(f, c, {token = 0, started = 0, name = '', node = ''})
     end
     beat_once()
@@ -240,6 +248,11 @@ local function decide(c)
         end
         refusal = not row and answer(f, DONE) or f.paused and answer(f, PAUSED) or
             now < quarantine and answer(f, BUSY, quarantine - now)
+        if not refusal and c.kind == TRIGGER and row.sched <= floor and c.recover ~= 1 then
+            -- It waits, or its grant is what was forgotten.
+            end_waiting(c, row, 10, 'unknown: the store lost what it knew of this trigger')
+            refusal = answer(f, DONE)
+        end
     end
     if refusal then
         return refusal

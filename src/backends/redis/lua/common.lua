@@ -23,7 +23,7 @@
 --   wait, rerun   sorted sets of "ID:JOB": what reap lists
 --   untold    sorted set, by id, of interrupted runs that nobody was told of yet
 --   t:NODE    the same, of those that this node is being told of; telling  hash: id -> that node
---   e:NODE    set of rows that the node says are its own, while it says so; expires
+--   e:NODE:LANE  set of rows that the node says are its own, while it says so; expires
 --   hint      no key but the channel on which changes are told
 --
 -- Numbers are doubles here: tokens, marks and ids stay below 2^53, and what may not (versions,
