@@ -283,6 +283,50 @@ static void test_failed_attempts_leave_nothing(void **state)
     cf_equal(cf_finish(other, "job", run.token, JOBSCHED_OUTCOME_CANCELLED), JOBSCHED_LEASE_KEPT);
 }
 
+/* G5, G9: more runs than go into one step are asserted after a loss, by each lane, and all go on. */
+static void test_many_runs_outlive_the_store(void **state)
+{
+    enum { MANY = 700 };
+    static char names[MANY][16];
+    static jobsched_announcement items[MANY];
+    static jobsched_claim claims[MANY];
+    static jobsched_lease leases[MANY];
+    static jobsched_finish ends[MANY];
+    struct cf_node *node = redis_open(*state, "node", CF_LEASE_MS);
+    for (int i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "job-%d", i);
+        items[i] = (jobsched_announcement){.job = names[i], .definition = "d"};
+    }
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(node->driver->announce(node->backend, &call, items, MANY));
+    cf_wait_until(node, items[MANY - 1].mark_ms + 1);
+    for (int i = 0; i < MANY; i++) {
+        struct cf_job job = {names[i], items[i].generation, items[i].mark_ms};
+        claims[i] = cf_at(&job, 1);
+    }
+    cf_ok(node->driver->claim(node->backend, &call, claims, MANY));
+    (void)redis_ask("FLUSHALL");
+    cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, names[0], NULL, NULL)); /* lane by lane */
+    for (int i = 0; i < MANY; i++) {
+        cf_answer(claims[i], GRANTED);
+        leases[i] = (jobsched_lease){.job = names[i], .note = "", .token = claims[i].token};
+        ends[i] = (jobsched_finish){.job = names[i],
+                                    .note = "",
+                                    .token = claims[i].token,
+                                    .outcome = JOBSCHED_OUTCOME_SUCCEEDED};
+    }
+    call = cf_call(JOBSCHED_LANE_KEEP);
+    cf_ok(node->driver->renew(node->backend, &call, 0, leases, MANY));
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(node->driver->finish(node->backend, &call, ends, MANY));
+    for (int i = 0; i < MANY; i++) {
+        cf_equal(leases[i].answer, JOBSCHED_LEASE_KEPT);
+        cf_equal(ends[i].answer, JOBSCHED_LEASE_KEPT);
+    }
+    cf_equal(cf_rows(node, names[MANY - 1], rows, 40), 1);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SUCCEEDED);
+}
+
 /* ---- names ---- */
 
 /* Issue 4: names, requests and notes are bytes: each value but 0, at the end of a long one, too. */
@@ -346,11 +390,17 @@ int main(void)
 #define REDIS_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, redis_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
-        REDIS_TEST(test_claim_that_is_cut),      REDIS_TEST(test_finish_that_is_cut),
-        REDIS_TEST(test_control_that_is_cut),    REDIS_TEST(test_half_open_keeps_its_time),
-        REDIS_TEST(test_start_up_texts),         REDIS_TEST(test_refusals_of_a_real_server),
-        REDIS_TEST(test_look_up_keeps_its_time), REDIS_TEST(test_failed_attempts_leave_nothing),
-        REDIS_TEST(test_names_of_any_bytes),     REDIS_TEST(test_namespaces_of_any_bytes),
+        REDIS_TEST(test_claim_that_is_cut),
+        REDIS_TEST(test_finish_that_is_cut),
+        REDIS_TEST(test_control_that_is_cut),
+        REDIS_TEST(test_half_open_keeps_its_time),
+        REDIS_TEST(test_start_up_texts),
+        REDIS_TEST(test_refusals_of_a_real_server),
+        REDIS_TEST(test_look_up_keeps_its_time),
+        REDIS_TEST(test_failed_attempts_leave_nothing),
+        REDIS_TEST(test_names_of_any_bytes),
+        REDIS_TEST(test_namespaces_of_any_bytes),
+        REDIS_TEST(test_many_runs_outlive_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }
