@@ -271,6 +271,9 @@ fi
 
 if [ "$coverage" = ON ]; then
     find "$build" -name '*.gcda' -delete # what earlier runs have counted
+    # Processes that may not write say so in a file, and not amid what tests read.
+    GCOV_ERROR_FILE=$build/gcov-errors
+    export GCOV_ERROR_FILE
 fi
 
 # A test takes three places unless it mostly waits (tests/CMakeLists.txt).
