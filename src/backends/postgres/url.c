@@ -162,7 +162,7 @@ int jsi_pg_url(struct jsi_pg_store *store)
     memcpy(store->schema, "jobsched", sizeof "jobsched");
     store->grace_ms = JSI_PG_GRACE_DEFAULT_MS;
     size_t length = strcspn(url, "?");
-    size_t slashes = strspn(url + scheme, "/");
+    size_t slashes = strncmp(url + scheme, "//", 2) == 0 ? 2 : 0;
     size_t path = scheme + slashes + strcspn(url + scheme + slashes, "/?");
     const char *at = memchr(url + scheme + slashes, '@', path - scheme - slashes);
     const char *rest = at == NULL ? url + path : at + 1;
