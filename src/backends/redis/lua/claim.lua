@@ -159,6 +159,9 @@ local function grant(f, c, row)
     beat_once()
     local r = row or new_row(c.kind, 1, c.sched, c.sched)
     local id = str(r.id)
+    if row then
+        new_id() -- the row is older: so that it shows when a store has lost this grant
+    end
     if row and row.outcome == 0 then
         call('HDEL', P .. 'w:' .. c.job, id)
         call('ZREM', P .. 'wait', id .. ':' .. c.job)
