@@ -311,6 +311,8 @@ static void test_changed_incarnation(void **state)
     struct cf_node *node = cf_open(world, "node");
     struct cf_job job = cf_job(node, "job", 4), least = cf_job(node, "least", 4);
     jobsched_claim run = cf_grant(node, &job, 1);
+    struct cf_node *other = cf_open(world, "other");
+    cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "waits", NULL));
     postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'; UPDATE \"%s\".node SET lease_ms ="
                 " 1500; UPDATE \"%s\".run SET lease_ms = 1500");
     struct cf_node late = {.backend = NULL};
@@ -341,6 +343,13 @@ static void test_changed_incarnation(void **state)
     cf_equal(row.record.last_at_ms, job.mark_ms + 4);
     cf_equal(row.record.count, 2);
     cf_true(strstr(row.note, "forgotten") != NULL);
+    jobsched_claim trigger = cf_at(&job, 0);
+    trigger.kind = JOBSCHED_KIND_TRIGGER;
+    trigger.request = "waits";
+    cf_ask(&late, &trigger);
+    cf_answer(trigger, DONE); /* it may have run as well */
+    cf_equal(postgres_ask("SELECT outcome FROM \"%s\".run WHERE request = 'waits'"),
+             JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     jobsched_claim again = cf_at(&least, 1);
     again.recover = JOBSCHED_RECOVER_RERUN;
     again.recover_limit = 1;

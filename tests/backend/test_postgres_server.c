@@ -344,6 +344,13 @@ static void test_row_mode(void **state)
     cf_ask(node, &claim);
     cf_answer(claim, GRANTED);
     cf_equal(node->driver->watch(node->backend), -1);
+    /* The pooler goes on with another server, and its clients do not see that (G1, G2). */
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'");
+    jobsched_claim next = cf_at(&job, 3);
+    call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(node->driver->claim(node->backend, &call, &next, 1));
+    cf_answer(next, BUSY);
+    cf_equal(postgres_ask("SELECT epoch FROM \"%s\".meta"), 1);
     cf_close(world, dead);
     cf_close(world, node);
     PGconn *conn = NULL;

@@ -135,11 +135,12 @@ static int says(const char *text, int system_errno)
 }
 
 /* Whether the one server that there is says that it is starting or stopping, or nobody is there to
- * say anything. With several hosts one of them may be up. */
+ * say anything. With several hosts one of them may be up, and behind a pooler that is away the server
+ * may be. */
 static int is_down(struct jsi_pg_lane *lane, const char *text, const char *state)
 {
     PQconninfoOption *options = PQconninfo(lane->conn);
-    int several = options == NULL;
+    int several = options == NULL || atomic_load(&lane->store->pooled);
     for (const PQconninfoOption *at = options; at != NULL && at->keyword != NULL; at++) {
         several |=
             strncmp(at->keyword, "host", 4) == 0 && at->val != NULL && strchr(at->val, ',') != NULL;

@@ -308,6 +308,13 @@ BEGIN
     ELSIF v_seq IS NULL THEN
         o_answer := 3;
         RETURN;
+    ELSIF v_instant <= a_floor AND c_recover <> 1 THEN
+        -- It waits, or its grant is what was forgotten.
+        UPDATE @S@.run SET outcome = 10, finished_ms = v_now,
+            note = 'unknown: the server is another one and may have forgotten this run'
+            WHERE fence = f.id AND seq = v_seq;
+        o_answer := 3;
+        RETURN;
     END IF;
     IF f.paused THEN
         o_answer := 6;

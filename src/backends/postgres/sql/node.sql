@@ -40,7 +40,8 @@ END
 $fn$;
 
 -- Row mode has no session of its own to make settings in, so they go with each transaction: as this
--- is evaluated for the first parameter, before the function that it is for.
+-- is evaluated for the first parameter, before the function that it is for. And a pooler may exchange
+-- the server under a connection that stays, so hello() is asked each time.
 CREATE FUNCTION @S@.tuned(a_version integer, a_wait_ms integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE AS $fn$
 BEGIN
@@ -48,6 +49,7 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
+    PERFORM @S@.hello(a_version, 0, -1, -1);
     RETURN a_version;
 END
 $fn$;
@@ -65,7 +67,7 @@ CREATE FUNCTION @S@.boot() RETURNS text LANGUAGE sql VOLATILE AS $fn$
         || coalesce((SELECT b.value FROM @S@.boot b)::text, '')
 $fn$;
 
--- Asked once on each new connection: whether this is still the server that it was. A promoted
+-- Asked on each new connection (in row mode: in each transaction): whether this is still the server that it was. A promoted
 -- standby or a restored backup may have forgotten the last grants, so what is granted from now on
 -- gets larger tokens than anything that may have been granted, nothing before now is granted
 -- without need (the floor, see claim_one()), and nothing at all until the leases of forgotten runs
