@@ -74,7 +74,8 @@ static int look(const jobsched_job_record *job, void *user_data)
     return 0;
 }
 
-/* Says what would be done; the job must be there, as for the deed itself. */
+/* Says what would be done; the job must be there, as for the deed itself: what is removed can be
+ * removed again. */
 static int rehearse(const ctl_request *request, jobsched *cluster, const char *intent)
 {
     int removed = 0;
@@ -82,7 +83,7 @@ static int rehearse(const ctl_request *request, jobsched *cluster, const char *i
     if (jobsched_jobs(cluster, request->arguments[0], look, &removed) != JOBSCHED_OK) {
         return ctl_library(request);
     }
-    if (removed) {
+    if (removed && strcmp(intent, removing.intent) != 0) {
         (void)ctl_fail(request, "job '%s' is removed", request->arguments[0]);
         return CTL_NOT_FOUND;
     }

@@ -114,6 +114,7 @@ walk()
     jobschedctl runs lingering --json
     jobschedctl remove lingering --dry-run
     jobschedctl remove lingering --yes
+    jobschedctl remove lingering --dry-run
     jobschedctl remove lingering
     jobschedctl pause lingering
     jobschedctl show lingering
