@@ -67,11 +67,11 @@ CREATE FUNCTION @S@.boot() RETURNS text LANGUAGE sql VOLATILE AS $fn$
         || coalesce((SELECT b.value FROM @S@.boot b)::text, '')
 $fn$;
 
--- Asked on each new connection (in row mode: in each transaction): whether this is still the server that it was. A promoted
--- standby or a restored backup may have forgotten the last grants, so what is granted from now on
--- gets larger tokens than anything that may have been granted, nothing before now is granted
--- without need (the floor, see claim_one()), and nothing at all until the leases of forgotten runs
--- are over (their owners are told GONE).
+-- Asked on each new connection (in row mode: in each transaction): whether this is still the server
+-- that it was. A promoted standby or a restored backup may have forgotten the last grants, so what
+-- is granted from now on gets larger tokens than anything that may have been granted, nothing before
+-- now is granted without need (the floor, see claim_one()), and nothing at all until the leases of
+-- forgotten runs are over (their owners are told GONE).
 -- o_changed: it is not, as far as the caller knows, who has seen a_epoch (-1: none), and the log's
 -- position a_lsn then: a server that is behind that has been set back, as by a snapshot of its host,
 -- although it has kept its identity.
