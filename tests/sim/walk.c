@@ -129,12 +129,13 @@ void walk_text(const struct walk *walk, char *out_text, size_t text_bytes)
         return;
     }
     if (walk->kind == WALK_AT) {
-        /* Always on the days of the first year: see plan.c. */
+        /* Always within the first year of a world, which begins in 2027. */
+        int year = walk->phase_ms < INT64_C(1830297600000) ? 2027 : 2028;
         int64_t second = walk->phase_ms / 1000;
         int month, day;
         date_of(second / 86400, &month, &day);
-        (void)snprintf(out_text, text_bytes, "@at 2027-%02d-%02dT%02lld:%02lld:%02lldZ", month, day,
-                       (long long)(second % 86400 / 3600), (long long)(second % 3600 / 60),
+        (void)snprintf(out_text, text_bytes, "@at %d-%02d-%02dT%02lld:%02lld:%02lldZ", year, month,
+                       day, (long long)(second % 86400 / 3600), (long long)(second % 3600 / 60),
                        (long long)(second % 60));
         return;
     }
