@@ -131,6 +131,41 @@ static void test_twin_process_is_told_of(void **state)
     cf_equal(atomic_load(&later->notices), 0);
 }
 
+struct seen {
+    int level, names_pids;
+};
+
+static int keep_alone(const jobsched_check_record *record, void *visit_data)
+{
+    struct seen *seen = visit_data;
+    if (strcmp(record->id, "single.alone") == 0) {
+        seen->level = record->level;
+        seen->names_pids = strncmp(record->message, "processes ", 10) == 0;
+    }
+    return 0;
+}
+
+/* What an operator's program, which is another one, finds: two processes of an application, and no
+ * twins where there is one. It leaves no lock file. */
+static void test_operators_see_twins(void **state)
+{
+    struct cf_world *world = *state;
+    const struct cf_settings settings = {.name_space = "an operator's", .control_only = 1};
+    struct seen seen = {.level = -1};
+    int end = -1;
+    struct cf_node *node = cf_open(world, "node"), *asks = cf_open_with(world, "asks", &settings);
+    jobsched_call call = cf_call(JOBSCHED_LANE_ADMIN);
+    cf_ok(asks->driver->check(asks->backend, &call, keep_alone, &seen));
+    cf_equal(seen.level, JOBSCHED_LEVEL_INFO);
+    pid_t twin = start_twin(world, &end);
+    cf_ok(asks->driver->check(asks->backend, &call, keep_alone, &seen));
+    cf_equal(seen.level, JOBSCHED_LEVEL_ERROR);
+    cf_true(seen.names_pids);
+    (void)close(end);
+    cf_equal(cf_wait(world, twin), 1);
+    cf_close(world, node);
+}
+
 /* Handles of one process are no twins, in whatever order they are closed. */
 static void test_own_handles_are_no_twins(void **state)
 {
@@ -282,6 +317,7 @@ int main(void)
         TEST(test_clock_is_the_injected_one),
         TEST(test_urls),
         TEST(test_twin_process_is_told_of),
+        TEST(test_operators_see_twins),
         TEST(test_own_handles_are_no_twins),
         TEST(test_lock_file_is_private_and_optional),
         TEST(test_many_jobs_stay_quick),

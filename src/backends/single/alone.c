@@ -8,9 +8,13 @@
  * any handle of the process closes the file. The file stays: removing it would race with
  * others that open it. A forked child that goes on without exec keeps its parent's lock.
  *
+ * A handle that only asks belongs to an operator's program, so it is nobody's twin: it looks into all
+ * lock files of the user for one that two processes hold.
+ *
  * Locks: none; each function runs before other calls, on lane KEEP, or after all calls. */
 #include "store.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -53,19 +57,21 @@ static int64_t own_byte(void)
     return (space << PID_BITS) | ((int64_t)getpid() & ((INT64_C(1) << PID_BITS) - 1));
 }
 
-static int open_lock_file(const char *name_space)
+static const char *directory_of_files(void)
 {
     const char *directory = secure_getenv("XDG_RUNTIME_DIR");
-    if (directory == NULL || directory[0] != '/') {
-        directory = "/tmp";
-    }
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/jobsched-single-%lu-%016llx.lock", directory,
-                          (unsigned long)geteuid(), (unsigned long long)identity_hash(name_space));
-    if (length < 0 || (size_t)length >= sizeof path) {
-        return -1;
-    }
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    return directory == NULL || directory[0] != '/' ? "/tmp" : directory;
+}
+
+/* What the names of all files of this user begin with. */
+static void print_prefix(char *out, size_t bytes)
+{
+    (void)snprintf(out, bytes, "jobsched-single-%lu-", (unsigned long)geteuid());
+}
+
+static int open_file(const char *path, int flags)
+{
+    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
     if (fd < 0) {
         return -1;
     }
@@ -76,6 +82,15 @@ static int open_lock_file(const char *name_space)
         return -1;
     }
     return fd;
+}
+
+static int open_lock_file(const char *name_space)
+{
+    char path[PATH_MAX], prefix[64];
+    print_prefix(prefix, sizeof prefix);
+    int length = snprintf(path, sizeof path, "%s/%s%016llx.lock", directory_of_files(), prefix,
+                          (unsigned long long)identity_hash(name_space));
+    return length < 0 || (size_t)length >= sizeof path ? -1 : open_file(path, O_RDWR | O_CREAT);
 }
 
 /* A length of 0 reaches to the end of the file, however far. */
@@ -95,6 +110,55 @@ int jsi_single_alone_others(const struct store *store)
            (own > 0 && others_hold(store->lock_fd, 0, own));
 }
 
+/* The process that holds a byte of the range; 0: none. */
+static int64_t holder_of(int fd, int64_t from, int64_t length, int64_t *out_byte)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = from, .l_len = length};
+    if (fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) {
+        return 0;
+    }
+    *out_byte = lock.l_start;
+    return lock.l_start & ((INT64_C(1) << PID_BITS) - 1);
+}
+
+static int is_shared(const char *path, int64_t out_pids[2])
+{
+    int64_t first = 0, other = 0;
+    int fd = open_file(path, O_RDONLY);
+    if (fd < 0) {
+        return 0;
+    }
+    out_pids[0] = holder_of(fd, 0, 0, &first);
+    out_pids[1] = out_pids[0] == 0 ? 0 : holder_of(fd, first + 1, 0, &other);
+    if (out_pids[0] != 0 && out_pids[1] == 0 && first > 0) {
+        out_pids[1] = holder_of(fd, 0, first, &other);
+    }
+    (void)close(fd);
+    return out_pids[1] != 0;
+}
+
+int jsi_single_alone_pair(int64_t out_pids[2])
+{
+    enum { FILES_MAX = 10000 }; /* names in a folder that others write to as well */
+    char path[PATH_MAX], prefix[64];
+    print_prefix(prefix, sizeof prefix);
+    DIR *listing = opendir(directory_of_files());
+    if (listing == NULL) {
+        return -1;
+    }
+    int found = 0;
+    const struct dirent *entry;
+    for (int i = 0; !found && i < FILES_MAX && (entry = readdir(listing)) != NULL; i++) {
+        int length = snprintf(path, sizeof path, "%s/%s", directory_of_files(), entry->d_name);
+        if (length > 0 && (size_t)length < sizeof path &&
+            strncmp(entry->d_name, prefix, strlen(prefix)) == 0) {
+            found = is_shared(path, out_pids);
+        }
+    }
+    (void)closedir(listing);
+    return found;
+}
+
 void jsi_single_alone_check(struct store *store)
 {
     if (store->warned || store->config.notice == NULL || jsi_single_alone_others(store) <= 0) {
@@ -111,9 +175,9 @@ void jsi_single_alone_check(struct store *store)
 
 void jsi_single_alone_enter(struct store *store)
 {
-    store->lock_fd = open_lock_file(store->config.name_space);
-    if (store->lock_fd < 0 || store->config.control_only) {
-        return; /* one that runs nothing only looks */
+    store->lock_fd = store->config.control_only ? -1 : open_lock_file(store->config.name_space);
+    if (store->lock_fd < 0) {
+        return;
     }
     struct flock lock = {
         .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = own_byte(), .l_len = 1};

@@ -3,6 +3,7 @@
  * Locks: takes store->mutex. */
 #include "store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static void *get_buffer(const struct store *store, size_t bytes)
@@ -219,27 +220,59 @@ int jsi_single_nodes(void *backend, jobsched_call *call, jobsched_node_visit_fn 
 
 /* ---- itself ---------------------------------------------------------------- */
 
+static const char memory[] =
+    "'single:' keeps its fences in this process: nothing outlives it, and no "
+    "other process can see them";
+
+/* As an operator's program sees it. */
+static int check_all(jobsched_check_visit_fn visit, void *visit_data)
+{
+    int64_t pids[2] = {0, 0};
+    int found = jsi_single_alone_pair(pids);
+    char message[JOBSCHED_MESSAGE_BYTES];
+    (void)snprintf(message, sizeof message,
+                   "processes %lld and %lld are of one application and use 'single:' with the same "
+                   "namespace: each of them runs every job; use a lock backend that they can share",
+                   (long long)pids[0], (long long)pids[1]);
+    const jobsched_check_record record = {
+        .id = "single.alone",
+        .level = found > 0   ? JOBSCHED_LEVEL_ERROR
+                 : found < 0 ? JOBSCHED_LEVEL_WARNING
+                             : JOBSCHED_LEVEL_INFO,
+        .message = found > 0   ? message
+                   : found < 0 ? "whether two processes use 'single:' for the same jobs cannot be "
+                                 "told: the folder of their lock files cannot be read"
+                               : "no application has two processes of this user here that use "
+                                 "'single:' with one namespace"};
+    return visit(&record, visit_data);
+}
+
+static int check_own(const struct store *store, jobsched_check_visit_fn visit, void *visit_data)
+{
+    int others = jsi_single_alone_others(store);
+    const jobsched_check_record record = {
+        .id = "single.alone",
+        .level = others > 0   ? JOBSCHED_LEVEL_ERROR
+                 : others < 0 ? JOBSCHED_LEVEL_WARNING
+                              : JOBSCHED_LEVEL_INFO,
+        .message = others > 0   ? "another process of this application uses 'single:' with the "
+                                  "same namespace: each of them runs every job; use a lock "
+                                  "backend that they can share"
+                   : others < 0 ? "whether other processes use the same namespace cannot be told: "
+                                  "there is no lock file"
+                                : "no other process of this application uses the namespace"};
+    return visit(&record, visit_data);
+}
+
 int jsi_single_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
                      void *visit_data)
 {
     struct store *store = backend;
-    int others = jsi_single_alone_others(store);
-    const jobsched_check_record records[] = {
-        {.id = "single.memory",
-         .level = JOBSCHED_LEVEL_INFO,
-         .message = "'single:' keeps its fences in this process: nothing outlives it, and no other "
-                    "process can see them"},
-        {.id = "single.alone",
-         .level = others > 0   ? JOBSCHED_LEVEL_ERROR
-                  : others < 0 ? JOBSCHED_LEVEL_WARNING
-                               : JOBSCHED_LEVEL_INFO,
-         .message = others > 0   ? "another process of this application uses 'single:' with the "
-                                   "same namespace: each of them runs every job; use a lock "
-                                   "backend that they can share"
-                    : others < 0 ? "whether other processes use the same namespace cannot be told: "
-                                   "there is no lock file"
-                                 : "no other process of this application uses the namespace"}};
-    for (size_t i = 0; i < 2 && visit(&records[i], visit_data) == 0; i++) {
+    const jobsched_check_record record = {
+        .id = "single.memory", .level = JOBSCHED_LEVEL_INFO, .message = memory};
+    if (visit(&record, visit_data) == 0) {
+        (void)(store->config.control_only ? check_all(visit, visit_data)
+                                          : check_own(store, visit, visit_data));
     }
     call->now_ms = store->config.clock.wall_ms(store->config.clock.ctx);
     return JOBSCHED_OK;

@@ -132,5 +132,7 @@ void jsi_single_alone_enter(struct store *store);
 void jsi_single_alone_check(struct store *store);
 int jsi_single_alone_others(const struct store *store); /* 1: there are. -1: cannot be told */
 void jsi_single_alone_leave(struct store *store);
+/* Whether there are two processes of one program that do, and which; as above. */
+int jsi_single_alone_pair(int64_t out_pids[2]);
 
 #endif
