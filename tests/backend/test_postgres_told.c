@@ -32,7 +32,7 @@ struct keeper {
     int stops;        /* guarded by lock, as all here */
     int64_t told_ms;  /* the run is stopped from then on; JOBSCHED_NONE: it goes on */
     int64_t heard_ms; /* when that was known */
-    unsigned successes, failures;
+    unsigned successes, failures, losses;
 };
 
 static void *engine(void *argument)
@@ -59,6 +59,7 @@ static void *engine(void *argument)
             }
         } else {
             k->failures++;
+            k->losses += call.lost_at_mono_ms != JOBSCHED_NONE;
             if (call.lost_at_mono_ms < k->told_ms) {
                 k->told_ms = call.lost_at_mono_ms;
                 k->heard_ms = now_ms;
@@ -115,8 +116,8 @@ static int tear_down(void **state)
     return system(command) != 0 ? -1 : result;
 }
 
-/* A node whose connections go through the proxy, as a role that can be locked out. */
-static struct cf_node *open_owner(struct cf_world *world)
+/* A node whose connections go through the proxy in a folder, as a role that can be locked out. */
+static struct cf_node *open_owner(struct cf_world *world, const char *through)
 {
     char sql[512], url[JOBSCHED_CONFORMANCE_URL_BYTES];
     (void)snprintf(sql, sizeof sql,
@@ -125,7 +126,7 @@ static struct cf_node *open_owner(struct cf_world *world)
     postgres_do(sql);
     (void)snprintf(url, sizeof url, "%s", world->url);
     (void)snprintf(world->url, sizeof world->url,
-                   "postgresql:///postgres?host=%s&user=owner&jobsched_schema=%s", folder,
+                   "postgresql:///postgres?host=%s&user=owner&jobsched_schema=%s", through,
                    postgres_schema);
     struct cf_node *owner = cf_open(world, "owner");
     (void)snprintf(world->url, sizeof world->url, "%s", url);
@@ -264,17 +265,18 @@ static void play(struct keeper *k, struct cf_node *taker, const struct cf_job *j
     cf_equal(cf_finish(taker, "job", next.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
 }
 
-static void play_all(struct cf_world *world, enum fault fault, const char *name)
+static void play_all(struct cf_world *world, enum fault fault, const char *name,
+                     const char *through, int count)
 {
     struct cf_node *taker = cf_open(world, "taker");
-    keeper = (struct keeper){.node = open_owner(world), .told_ms = JOBSCHED_NONE};
-    struct cf_job job = cf_job(keeper.node, "job", 2 * (int64_t)rounds);
+    keeper = (struct keeper){.node = open_owner(world, through), .told_ms = JOBSCHED_NONE};
+    struct cf_job job = cf_job(keeper.node, "job", 2 * (int64_t)count);
     struct tally tally = {.least_ms = JOBSCHED_NONE};
     (void)pthread_mutex_init(&keeper.lock, NULL);
     cf_equal(pthread_create(&keeper.thread, NULL, engine, &keeper), 0);
     keeper_runs = 1;
-    for (int i = 0; i < rounds; i++) {
-        play(&keeper, taker, &job, 2 * i + 1, fault, i % 2 == 1, &tally);
+    for (int i = 0; i < count; i++) {
+        play(&keeper, taker, &job, 2 * i + 1, fault, through == folder && i % 2 == 1, &tally);
     }
     stop_keeper();
     print_message("%s: kept %d, taken %d (%d of them for coming back too late)", name, tally.kept,
@@ -284,26 +286,33 @@ static void play_all(struct cf_world *world, enum fault fault, const char *name)
     }
     print_message("\n");
     cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".untold"), tally.taken);
-    cf_equal(tally.kept + tally.taken, rounds);
+    cf_equal(tally.kept + tally.taken, count);
     cf_true(tally.slow <= tally.kept);
 }
 
 /* G5: a session that somebody ends by force. */
 static void test_terminated(void **state)
 {
-    play_all(*state, TERMINATED, "pg_terminate_backend");
+    play_all(*state, TERMINATED, "pg_terminate_backend", folder, rounds);
 }
 
 /* G5: a connection that is cut. */
 static void test_cut(void **state)
 {
-    play_all(*state, CUT, "cut link");
+    play_all(*state, CUT, "cut link", folder, rounds);
 }
 
 /* G5: a server that is restarted: all sessions end, and that proves nobody's death. */
 static void test_restarted(void **state)
 {
-    play_all(*state, RESTARTED, "restarted server");
+    play_all(*state, RESTARTED, "restarted server", folder, rounds);
+}
+
+/* Where the owner itself sees that nobody is there, its run need not even be told. */
+static void test_down(void **state)
+{
+    play_all(*state, RESTARTED, "restarted server, seen", server, rounds / 4);
+    cf_equal(keeper.losses, 0);
 }
 
 int main(int argc, char **argv)
@@ -313,6 +322,7 @@ int main(int argc, char **argv)
         TEST(test_terminated),
         TEST(test_cut),
         TEST(test_restarted),
+        TEST(test_down),
     };
     if (argc > 2) {
         cmocka_set_test_filter(argv[2]);

@@ -334,13 +334,38 @@ int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t t
     return result;
 }
 
+/* Before a loss is told there is time for the keeper thread to make it undone, or to find out that the
+ * server is down. */
+static void await_keeper(struct jsi_pg_store *store, int64_t left_ms)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    struct patience patience = {.limit_ms = left_ms, .started_ms = jsi_pg_mono(store)};
+    lock(store);
+    while (keep->recovers && store->keeper_runs && !keep->was_down) {
+        hurry_locked(store, &patience);
+        if (left(store, &patience) == 0) {
+            break;
+        }
+        nap_locked(store, &patience);
+    }
+    unlock(store);
+}
+
 int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result)
 {
     struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_KEEP];
     struct jsi_pg_keep *keep = &store->keep;
     if (result != 0) {
+        int64_t left_ms = jsi_pg_budget_left(lane);
+        jsi_pg_keep_leave(store);
+        jsi_pg_keeper_wake(store);
+        if (call != NULL) {
+            await_keeper(store, left_ms);
+        }
         tell(store, call);
-    } else if (lane->conn != NULL) {
+        return result;
+    }
+    if (lane->conn != NULL) {
         lock(store); /* it has answered something since then */
         keep->alive_ms = keep->alive_ms < keep->began_ms ? keep->began_ms : keep->alive_ms;
         unlock(store);
