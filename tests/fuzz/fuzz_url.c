@@ -120,12 +120,14 @@ static int is_secret(const char *url)
     const char *colon =
         strncmp(begin, "://", 3) == 0 ? memchr(begin + 3, ':', strcspn(begin + 3, "?")) : NULL;
 
+    const char *options = url + strcspn(url, "?");
+
     end = end == NULL ? strrchr(url, '@') : end;
     for (const char *at = strstr(url, front); at != NULL; at = strstr(at + 1, front)) {
         int user = colon != NULL && end != NULL && colon < at && at < end;
-        int value =
-            at - url > 10 && at > url + strcspn(url, "?") &&
-            (strncmp(at - 10, "?password=", 10) == 0 || strncmp(at - 10, "&password=", 10) == 0);
+        int value = at - url > 10 && at > options &&
+                    (strncmp(at - 10, "&password=", 10) == 0 ||
+                     (at - 10 == options && strncmp(options, "?password=", 10) == 0));
 
         if (!user && !value) {
             return 0;

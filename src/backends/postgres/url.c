@@ -139,9 +139,6 @@ static int check(const char *url, struct jsi_pg_store *store)
         jsi_pg_one_line(name, sizeof name, message + sizeof unknown - 1);
         name[strcspn(name, "\"")] = '\0';
     }
-    if (strchr(url + strcspn(url, "?"), '@') != NULL) {
-        name[0] = '\0'; /* perhaps the rest of a password in which a '?' stands */
-    }
     PQfreemem(message);
     return name[0] == '\0'
                ? jobsched_fail(JOBSCHED_EINVAL, 0,
@@ -165,14 +162,13 @@ int jsi_pg_url(struct jsi_pg_store *store)
     size_t slashes = strncmp(url + scheme, "//", 2) == 0 ? 2 : 0;
     size_t path = scheme + slashes + strcspn(url + scheme + slashes, "/?");
     const char *at = memchr(url + scheme + slashes, '@', path - scheme - slashes);
-    const char *rest = at == NULL ? url + path : at + 1;
-    if (memchr(rest, '@', (size_t)(url + length - rest)) != NULL) {
-        /* Then libpq takes a part of the password for the host or the database, which messages
-         * show. */
-        return jobsched_fail(
-            JOBSCHED_EINVAL, 0,
-            "the lock URL has a second '@', or one behind a '/'; in user, password "
-            "and database write '/' as %%2F and '@' as %%40");
+    if (strchr(at == NULL ? url + path : at + 1, '@') != NULL) {
+        /* Then libpq takes a part of the password for the host, the database or a parameter, which
+         * messages show. */
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the lock URL has a second '@', or one behind '/' or '?'; in user, "
+                             "password, database and parameters write '/' as %%2F, '?' as %%3F and "
+                             "'@' as %%40");
     }
     struct jsi_pg_text kept = {.allocator = &store->config.allocator};
     if (strncmp(url + scheme, "//", 2) == 0) {
