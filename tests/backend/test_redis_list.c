@@ -185,6 +185,33 @@ static void test_nodes_tell_their_state(void **state)
     cf_equal(nodes.count, 1);
 }
 
+/* Issue 5: a node that is gone is on no list, and holds up no run there, also when nobody is left who could
+ * find it dead. */
+static void test_the_last_node_disappears(void **state)
+{
+    static struct jobs jobs;
+    static struct nodes nodes;
+    struct cf_world *world = *state;
+    struct cf_node *dead = redis_open(world, "dead", LEASE_MS);
+    struct cf_job job = cf_job(dead, "job", 1);
+    (void)cf_grant(dead, &job, 1);
+    struct cf_node *asks = open_control(world, "asks");
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    do { /* a busy machine may take longer than the lease */
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        (void)cf_renew(dead, "job", 1);
+        list_nodes(asks, &nodes);
+    } while (nodes.count == 0);
+    while (nodes.count > 0) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+        list_nodes(asks, &nodes);
+    }
+    cf_equal(list_jobs(asks, "job", &jobs), JOBSCHED_OK);
+    cf_equal(jobs.records[0].nodes, 0);
+    cf_equal(jobs.records[0].running, 0);
+}
+
 /* G11: listings come in the order of bytes and in parts, whole or cut short by the visitor. */
 static void test_jobs_are_listed_in_parts(void **state)
 {
@@ -580,12 +607,12 @@ int main(void)
 #define REDIS_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, redis_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
-        REDIS_TEST(test_jobs_tell_their_state),     REDIS_TEST(test_nodes_tell_their_state),
-        REDIS_TEST(test_jobs_are_listed_in_parts),  REDIS_TEST(test_find_follows_a_trigger),
-        REDIS_TEST(test_runs_of_all_jobs),          REDIS_TEST(test_control_only_is_no_node),
-        REDIS_TEST(test_control_only_enters_again), REDIS_TEST(test_registrations_heal),
-        REDIS_TEST(test_check_tells_what_to_mend),  REDIS_TEST(test_lost_findings_are_told_again),
-        REDIS_TEST(test_unheard_findings_pass_on),
+        REDIS_TEST(test_jobs_tell_their_state),        REDIS_TEST(test_nodes_tell_their_state),
+        REDIS_TEST(test_the_last_node_disappears),     REDIS_TEST(test_jobs_are_listed_in_parts),
+        REDIS_TEST(test_find_follows_a_trigger),       REDIS_TEST(test_runs_of_all_jobs),
+        REDIS_TEST(test_control_only_is_no_node),      REDIS_TEST(test_control_only_enters_again),
+        REDIS_TEST(test_registrations_heal),           REDIS_TEST(test_check_tells_what_to_mend),
+        REDIS_TEST(test_lost_findings_are_told_again), REDIS_TEST(test_unheard_findings_pass_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

@@ -327,6 +327,17 @@ local function holder_of(job, rows, largest)
     return found
 end
 
+-- For lists alone, by the server's clock: a node that has not been heard for two leases is gone, also
+-- where nobody is left to bury it.
+local silent = {}
+local function is_silent(id)
+    if silent[id] == nil then
+        local n = call('HMGET', P .. 'n:' .. id, 'at', 'l')
+        silent[id] = not n[1] or now - n[1] > 2 * tonumber(n[2] or 0)
+    end
+    return silent[id]
+end
+
 local function beat()
     call('HINCRBY', P .. 'n:' .. node, 'b', 1)
     call('HSET', P .. 'n:' .. node, 'at', now)

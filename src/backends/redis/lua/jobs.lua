@@ -9,7 +9,9 @@ local names = alone and {after} or
 local registered = {}
 if #names > 0 then
     for _, id in ipairs(call('SMEMBERS', P .. 'nodes')) do
-        registered[#registered + 1] = call('HMGET', P .. 'r:' .. id, unpack(names))
+        if not is_silent(id) then
+            registered[#registered + 1] = call('HMGET', P .. 'r:' .. id, unpack(names))
+        end
     end
 end
 
@@ -38,7 +40,7 @@ local function show(i, job)
     end
     local rows = open_rows(job)
     for _, r in pairs(rows) do
-        if r.outcome == 1 then
+        if r.outcome == 1 and not is_silent(r.node) then
             running = running + 1
             newest_run = (not newest_run or r.token > newest_run.token) and r or newest_run
         end

@@ -14,7 +14,7 @@ end
 local shown = {}
 for _, id in ipairs(call('SMEMBERS', P .. 'nodes')) do
     local n = call('HMGET', P .. 'n:' .. id, 'b', 'nm', 'app', 'started', 'at', 'offset')
-    if n[1] then
+    if n[1] and not is_silent(id) then
         shown[#shown + 1] = {id, n[2] or '', n[3] or '', n[4] or '0', n[5] or '0', n[6] or '0',
             call('HLEN', P .. 'r:' .. id), call('HLEN', P .. 'h:' .. id)}
     end
