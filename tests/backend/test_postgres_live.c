@@ -61,6 +61,38 @@ static pid_t start_owner(struct cf_world *world, struct cf_job *out_job)
     return child;
 }
 
+static int keep_counts(const jobsched_job_record *record, void *visit_data)
+{
+    uint64_t *counts = visit_data;
+    counts[0] = record->nodes;
+    counts[1] = record->running;
+    return 0;
+}
+
+/* Issue 5: a node that is gone is on no list, and holds up no run there, also when nobody is left who
+ * could find it dead. */
+static void test_the_last_node_disappears(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_job job;
+    pid_t owner = start_owner(world, &job);
+    const struct cf_settings settings = {.control_only = 1};
+    struct cf_node *asks = cf_open_with(world, "asks", &settings);
+    uint64_t counts[2] = {0, 0};
+    jobsched_call call = cf_call(JOBSCHED_LANE_ADMIN);
+    cf_ok(asks->driver->jobs(asks->backend, &call, "job", keep_counts, counts));
+    cf_true(counts[0] == 1 && counts[1] == 1);
+    cf_kill(world, owner);
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (counts[0] + counts[1] > 0) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+        call = cf_call(JOBSCHED_LANE_ADMIN);
+        cf_ok(asks->driver->jobs(asks->backend, &call, "job", keep_counts, counts));
+    }
+    cf_close(world, asks);
+}
+
 /* G10, G5: after kill -9 the job is taken over after the grace, not before, and without waiting for
  * the lease (an hour). */
 static void test_killed_owner_is_replaced_after_the_grace(void **state)
@@ -521,6 +553,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, postgres_tear_down)
+        TEST(test_the_last_node_disappears),
         TEST(test_killed_owner_is_replaced_after_the_grace),
         TEST(test_close_hands_over_at_once),
         TEST(test_terminated_session_of_a_living_owner),

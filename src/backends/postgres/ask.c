@@ -148,11 +148,14 @@ static int ask_living(struct jsi_pg_lane *lane, jobsched_call *call, const char 
     return 0;
 }
 
-/* "The newest row that has ended" goes back through the job's rows from the last one on. */
+/* What the dead have not finished does not go on, also where nobody is left to find them dead. (Not
+ * by "= ANY", see run_owner in sql/tables.sql.) "The newest row that has ended" goes back through
+ * the job's rows from the last one on. */
 #define JOBS                                                                                       \
     "SELECT f.name, d.text, d.version, f.generation, f.token, f.mark_ms, f.last_end_ms, f.paused," \
     " f.removed, g.nodes, g.dissent, (SELECT count(*) FROM @S@.run h WHERE h.fence = f.id"         \
-    " AND h.outcome = 1), (SELECT count(*) FROM @S@.run w WHERE w.fence = f.id"                    \
+    " AND h.outcome = 1 AND array_position($2::uuid[], h.node) IS NOT NULL),"                      \
+    " (SELECT count(*) FROM @S@.run w WHERE w.fence = f.id"                                        \
     " AND w.outcome = 0), l.outcome, l.scheduled_ms, l.started_ms, l.finished_ms, l.node_name,"    \
     " r.node_name, r.started_ms, r.token FROM @S@.fence f"                                         \
     " LEFT JOIN @S@.definition d ON d.fence = f.id"                                                \
@@ -163,7 +166,8 @@ static int ask_living(struct jsi_pg_lane *lane, jobsched_call *call, const char 
     " o.node_name FROM @S@.run o WHERE o.fence = f.id AND o.outcome >= 2 ORDER BY o.seq DESC"      \
     " LIMIT 1) l ON true"                                                                          \
     " LEFT JOIN LATERAL (SELECT h.node_name, h.started_ms, h.token FROM @S@.run h"                 \
-    " WHERE h.fence = f.id AND h.outcome = 1 ORDER BY h.token DESC LIMIT 1) r ON true"             \
+    " WHERE h.fence = f.id AND h.outcome = 1 AND array_position($2::uuid[], h.node) IS NOT NULL"   \
+    " ORDER BY h.token DESC LIMIT 1) r ON true"                                                    \
     " WHERE f.name_space = $1"
 
 enum {
