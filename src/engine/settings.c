@@ -234,30 +234,6 @@ int jobsched_set_from_environment(jobsched_options *options)
 
 /* ---- the resolved options ---------------------------------------------------- */
 
-/* The length of the UTF-8 sequence at a place, or 0 if it is none (RFC 3629). */
-static size_t utf8_length(const unsigned char *at)
-{
-    static const struct {
-        unsigned char mask, lead;
-        uint32_t least;
-    } forms[] = {{0x80, 0x00, 0}, {0xE0, 0xC0, 0x80}, {0xF0, 0xE0, 0x800}, {0xF8, 0xF0, 0x10000}};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if ((at[0] & forms[i].mask) != forms[i].lead) {
-            continue;
-        }
-        uint32_t point = at[0] & (unsigned char)~forms[i].mask;
-        for (size_t j = 1; j <= i; j++) {
-            if ((at[j] & 0xC0) != 0x80) {
-                return 0;
-            }
-            point = point << 6 | (at[j] & 0x3FU);
-        }
-        bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-        return point < forms[i].least || point > 0x10FFFF || surrogate ? 0 : i + 1;
-    }
-    return 0;
-}
-
 int jsi_name_check(const char *what, const char *name)
 {
     if (name == NULL || name[0] == '\0') {
@@ -265,7 +241,7 @@ int jsi_name_check(const char *what, const char *name)
     }
     for (size_t i = 0; name[i] != '\0';) {
         const unsigned char *at = (const unsigned char *)&name[i];
-        size_t length = utf8_length(at);
+        size_t length = jsi_utf8_length(&name[i]);
         /* C0, DEL, and the C1 controls (U+0080 to U+009F). */
         bool control = *at < 0x20 || *at == 0x7F || (length == 2 && at[0] == 0xC2 && at[1] < 0xA0);
         if (length == 0 || control) {
