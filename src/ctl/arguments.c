@@ -14,47 +14,47 @@ enum value_kind { VALUE_FLAG, VALUE_TEXT, VALUE_COUNT, VALUE_SPAN };
 
 typedef struct ctl_option {
     char letter;
+    enum value_kind kind;
     const char *name;
     const char *value; /* as shown to people; NULL: it has none */
     const char *help;
-    enum value_kind kind;
     size_t offset; /* in ctl_request */
 } ctl_option;
 
 static const ctl_option all_options[] = {
-    {'z', "zone", "ZONE", "time zone; without it that of the text, else UTC", VALUE_TEXT,
+    {'z', VALUE_TEXT, "zone", "ZONE", "time zone; without it that of the text, else UTC",
      offsetof(ctl_request, zone)},
-    {'f', "from", "TIME", "instant to count from; now unless given", VALUE_TEXT,
+    {'f', VALUE_TEXT, "from", "TIME", "instant to count from; now unless given",
      offsetof(ctl_request, from)},
-    {'n', "count", "N", "how many, 1 to 100000; 5 unless given", VALUE_COUNT,
+    {'n', VALUE_COUNT, "count", "N", "how many, 1 to 100000; 5 unless given",
      offsetof(ctl_request, count)},
-    {'k', "key", "KEY", "picks the values of H and ~; for a job NAMESPACE/NAME", VALUE_TEXT,
+    {'k', VALUE_TEXT, "key", "KEY", "picks the values of H and ~; for a job NAMESPACE/NAME",
      offsetof(ctl_request, key)},
-    {'l', "lock", "URL", "the lock backend; $JOBSCHED_LOCK unless given", VALUE_TEXT,
+    {'l', VALUE_TEXT, "lock", "URL", "the lock backend; $JOBSCHED_LOCK unless given",
      offsetof(ctl_request, lock)},
-    {'L', "lock-file", "FILE", "the first line of FILE is the lock backend's URL", VALUE_TEXT,
+    {'L', VALUE_TEXT, "lock-file", "FILE", "the first line of FILE is the lock backend's URL",
      offsetof(ctl_request, lock_file)},
-    {'N', "namespace", "NAME", "namespace of the jobs; 'default' unless given", VALUE_TEXT,
+    {'N', VALUE_TEXT, "namespace", "NAME", "namespace of the jobs; 'default' unless given",
      offsetof(ctl_request, name_space)},
-    {'a', "all", NULL, "removed jobs, too", VALUE_FLAG, offsetof(ctl_request, all)},
-    {'w', "watch", "SPAN", "again and again, each SPAN, as 2s", VALUE_SPAN,
+    {'a', VALUE_FLAG, "all", NULL, "removed jobs, too", offsetof(ctl_request, all)},
+    {'w', VALUE_SPAN, "watch", "SPAN", "again and again, each SPAN, as 2s",
      offsetof(ctl_request, watch_ms)},
-    {'r', "request", "ID", "a repeated request of the same id fires once", VALUE_TEXT,
+    {'r', VALUE_TEXT, "request", "ID", "a repeated request of the same id fires once",
      offsetof(ctl_request, request_id)},
-    {'W', "wait", NULL, "wait for the end of the run, whose outcome is the status", VALUE_FLAG,
+    {'W', VALUE_FLAG, "wait", NULL, "wait for the end of the run, whose outcome is the status",
      offsetof(ctl_request, wait)},
-    {'t', "timeout", "SPAN", "how long to wait; 1m unless given", VALUE_SPAN,
+    {'t', VALUE_SPAN, "timeout", "SPAN", "how long to wait; 1m unless given",
      offsetof(ctl_request, timeout_ms)},
-    {'d', "dry-run", NULL, "say what would be done, and do nothing", VALUE_FLAG,
+    {'d', VALUE_FLAG, "dry-run", NULL, "say what would be done, and do nothing",
      offsetof(ctl_request, dry_run)},
-    {'y', "yes", NULL, "ask for no confirmation", VALUE_FLAG, offsetof(ctl_request, yes)},
-    {'p', "print-sql", NULL, "print the statements, and execute none", VALUE_FLAG,
+    {'y', VALUE_FLAG, "yes", NULL, "ask for no confirmation", offsetof(ctl_request, yes)},
+    {'p', VALUE_FLAG, "print-sql", NULL, "print the statements, and execute none",
      offsetof(ctl_request, print_sql)},
-    {'u', "utc", NULL, "one instant per line in UTC, and nothing else", VALUE_FLAG,
+    {'u', VALUE_FLAG, "utc", NULL, "one instant per line in UTC, and nothing else",
      offsetof(ctl_request, utc)},
-    {'s', "strict", NULL, "warnings fail too", VALUE_FLAG, offsetof(ctl_request, strict)},
-    {'j', "json", NULL, "JSON", VALUE_FLAG, offsetof(ctl_request, json)},
-    {'h', "help", NULL, "this help", VALUE_FLAG, 0},
+    {'s', VALUE_FLAG, "strict", NULL, "warnings fail too", offsetof(ctl_request, strict)},
+    {'j', VALUE_FLAG, "json", NULL, "JSON", offsetof(ctl_request, json)},
+    {'h', VALUE_FLAG, "help", NULL, "this help", 0},
 };
 #define OPTION_COUNT  (sizeof all_options / sizeof all_options[0])
 #define LETTERS_BYTES (2 * OPTION_COUNT + 3)

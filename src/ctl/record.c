@@ -70,7 +70,7 @@ json_t *ctl_job_json(const jobsched_job_record *job)
     failed |= ctl_json_instant(object, "last_end", job->last_end_at_ms);
     failed |= ctl_json_flag(object, "paused", job->paused);
     failed |= ctl_json_flag(object, "removed", job->removed);
-    failed |= ctl_json_flag(object, "orphaned", job->nodes == 0 && !job->removed);
+    failed |= ctl_json_flag(object, "orphaned", ctl_job_is_orphaned(job));
     failed |= put_count(object, "nodes", job->nodes);
     failed |= put_count(object, "dissent", job->dissent);
     failed |= put_count(object, "waiting", job->waiting);
@@ -128,6 +128,11 @@ json_t *ctl_check_json(const jobsched_check_record *check)
     return whole(object, failed);
 }
 
+int ctl_job_is_orphaned(const jobsched_job_record *job)
+{
+    return !job->removed && job->dissent >= job->nodes;
+}
+
 const char *ctl_job_state(const jobsched_job_record *job)
 {
     if (job->removed) {
@@ -139,7 +144,7 @@ const char *ctl_job_state(const jobsched_job_record *job)
     if (job->running > 0) {
         return "running";
     }
-    if (job->nodes == 0) {
+    if (ctl_job_is_orphaned(job)) {
         return "orphaned";
     }
     if (job->waiting > 0) {

@@ -10,7 +10,10 @@ json_t *ctl_run_json(const jobsched_run_record *run);
 json_t *ctl_node_json(const jobsched_node_record *node);
 json_t *ctl_check_json(const jobsched_check_record *check);
 
-/* One word: removed, paused, running, waiting, orphaned, disabled or idle. */
+/* Whether no live node registers the job, or none as it is in force, so that nobody runs it. */
+int ctl_job_is_orphaned(const jobsched_job_record *job);
+
+/* One word: removed, paused, running, waiting, orphaned or idle. */
 const char *ctl_job_state(const jobsched_job_record *job);
 
 /* "info", "warning" or "error". */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #define WAIT_DEFAULT_MS 60000
+#define TRIGGER_INTENT  "trigger"
 
 /* What one verb says. */
 typedef struct ctl_act {
@@ -68,9 +69,16 @@ static int print_json(json_t *root, int failed)
 
 /* ---- before ---- */
 
+typedef struct ctl_outlook {
+    int removed, paused;
+} ctl_outlook;
+
 static int look(const jobsched_job_record *job, void *user_data)
 {
-    *(int *)user_data = job->removed;
+    ctl_outlook *outlook = user_data;
+
+    outlook->removed = job->removed;
+    outlook->paused = job->paused;
     return 0;
 }
 
@@ -78,14 +86,18 @@ static int look(const jobsched_job_record *job, void *user_data)
  * removed again. */
 static int rehearse(const ctl_request *request, jobsched *cluster, const char *intent)
 {
-    int removed = 0;
+    ctl_outlook outlook = {.removed = 0};
 
-    if (jobsched_jobs(cluster, request->arguments[0], look, &removed) != JOBSCHED_OK) {
+    if (jobsched_jobs(cluster, request->arguments[0], look, &outlook) != JOBSCHED_OK) {
         return ctl_library(request);
     }
-    if (removed && strcmp(intent, removing.intent) != 0) {
+    if (outlook.removed && strcmp(intent, removing.intent) != 0) {
         (void)ctl_fail(request, "job '%s' is removed", request->arguments[0]);
         return CTL_NOT_FOUND;
+    }
+    if (outlook.paused && strcmp(intent, TRIGGER_INTENT) == 0) {
+        (void)ctl_fail(request, "job '%s' is paused; resume it first", request->arguments[0]);
+        return CTL_REFUSED;
     }
     if (request->json) {
         json_t *root = json_object();
@@ -259,8 +271,8 @@ static int run_trigger(const ctl_request *request)
     int result = ctl_cluster_open(request, &cluster);
 
     if (result == CTL_OK) {
-        result =
-            request->dry_run ? rehearse(request, cluster, "trigger") : trigger(request, cluster);
+        result = request->dry_run ? rehearse(request, cluster, TRIGGER_INTENT)
+                                  : trigger(request, cluster);
     }
     (void)jobsched_close(cluster);
     return result;

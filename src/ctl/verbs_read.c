@@ -262,7 +262,7 @@ static int print_job(const jobsched_job_record *job, void *user_data)
                    job->generation);
     print_line("version", line);
     (void)snprintf(line, sizeof line, "%" PRIu64 "%s", job->nodes,
-                   job->nodes == 0 && !job->removed ? ": orphaned, nobody registers it" : "");
+                   ctl_job_is_orphaned(job) ? ": orphaned, nobody runs it" : "");
     print_line("nodes", line);
     if (job->dissent > 0) {
         (void)snprintf(line, sizeof line, "%" PRIu64 " of them with another definition",
