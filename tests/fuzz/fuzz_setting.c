@@ -51,7 +51,7 @@ static void check_options(jobsched_options *options)
     if (code != JOBSCHED_OK) {
         fuzz_check_error(code);
         options->name_space = options->node_name = options->app_version = NULL;
-        options->overrides = NULL; /* a file that there is not */
+        options->overrides = NULL;       /* a file that there is not */
         options->request_timeout_ms = 0; /* the one number that is bounded by another, the lease */
         CHECK(jobsched_open(options, &scheduler) == JOBSCHED_OK);
     }
