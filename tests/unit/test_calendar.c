@@ -325,7 +325,7 @@ static void test_no_search_is_long(void **state)
             (void)jobsched_schedule_previous(schedule, INT64_MAX);
             (void)clock_gettime(CLOCK_MONOTONIC, &end);
             /* Some ten ms here; an unbounded search would go on for minutes. */
-            assert_in_range(end.tv_sec - begin.tv_sec, 0, 5);
+            assert_in_range(end.tv_sec - begin.tv_sec, 0, 60);
             /* Moves by days ask for each occurrence by itself, and are cut short. */
             int never = rows[i].never && policy <= JOBSCHED_CALENDAR_NEXT;
             if (jobsched_schedule_is_never(schedule) != never) {
