@@ -24,7 +24,9 @@ void jsi_stand_down_locked(jobsched *s, jsi_job *job, int kind, const char *mess
     }
     job->next_ms = JOBSCHED_NONE;
     job->phase = JSI_JOB_IDLE;
-    job->generation = 0; /* it has no part in the one in force, also not for triggers */
+    if (!JSI_MUTANT(stood_down_runs)) {
+        job->generation = 0; /* it has no part in the one in force, also not for triggers */
+    }
     /* A tombstone is lifted by a larger version only, so never by this one. */
     if (kind == JOBSCHED_EVENT_JOB_STOOD_DOWN && s->driver->jobs != NULL) {
         job->phase = JSI_JOB_STOOD;

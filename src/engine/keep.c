@@ -84,9 +84,6 @@ static int renew(jobsched *s)
         /* Leases are counted from before the request was sent (G5). */
         int64_t sent_mono_ms = jsi_mono(s);
         failed = jsi_backend_renew(s, offset_ms, s->leases, count);
-        if (JSI_MUTANT(renewal_from_reply)) {
-            sent_mono_ms = jsi_mono(s);
-        }
         apply(s, count, failed, sent_mono_ms);
     } while (failed == 0 && count == JOBSCHED_BATCH_MAX);
     return failed;
@@ -177,9 +174,7 @@ int64_t jsi_keep(jobsched *s)
     (void)pthread_mutex_lock(&s->lock);
     if (failed != 0) {
         int64_t retry_at_ms = jsi_mono(s) + retry_ms_locked(s);
-        if (JSI_MUTANT(keeper_gives_up)) {
-            s->beat_at_mono_ms = JOBSCHED_NONE;
-        } else if (retry_at_ms < s->beat_at_mono_ms) {
+        if (retry_at_ms < s->beat_at_mono_ms) {
             s->beat_at_mono_ms = retry_at_ms;
         }
     }

@@ -96,7 +96,7 @@ void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms
     /* A lease that ended stays ended, also if the backend had not noticed yet: the run may have
      * been told. */
     int64_t seen_ms = atomic_load(&run->lease_until_mono_ms);
-    if (jsi_mono(s) < seen_ms || JSI_MUTANT(lost_comes_back)) {
+    if (jsi_mono(s) < seen_ms) {
         (void)atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms,
                                              sent_mono_ms + safe_lease_ms(run->job));
     }
@@ -161,9 +161,6 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
 {
     if (mono_ms < s->next_run_event_mono_ms) {
         return;
-    }
-    if (JSI_MUTANT(lease_by_wall)) {
-        mono_ms = lease_clock(s);
     }
     int64_t next_ms = JOBSCHED_NONE;
     jsi_link *link = s->active.next;

@@ -240,8 +240,9 @@ static void check_held(struct sim_world *world, int job)
     }
     if (holder == NULL || holder->over_ms == 0 ||
         check_is_overdue(world, holder->over_ms, check_notice_ms(world, holder->lease_ms))) {
-        sim_violation(world, "G10", "%s: skipped for a holder that is no more, or never began",
-                      world->jobs[job].name);
+        bool alive = holder != NULL && holder->over_ms == 0;
+        sim_violation(world, alive ? "G8" : "G10", "%s: skipped for a holder that %s",
+                      world->jobs[job].name, alive ? "never began" : "is no more");
     }
 }
 

@@ -59,7 +59,8 @@ void check_began(struct sim_world *world, int job, uint64_t number, const jobsch
         return;
     }
     if (jobsched_run_should_stop(run) != 0) {
-        return; /* it knows; the callback would end at once */
+        sim_violation(world, "G5", "%s: token %" PRIu64 " begins although it is to stop", name,
+                      token);
     }
     if (known->closed &&
         (!known->forgotten || world->now_ms >= world->model.now.quarantine_until_ms)) {
@@ -83,7 +84,7 @@ void check_returned(struct sim_world *world, int job, uint64_t number, const job
         return;
     }
     if (known->cancel_ms > 0 && jobsched_run_should_stop(run) == 0 &&
-        check_is_overdue(world, known->cancel_ms, world->lease_ms + 2 * SIM_REQUEST_TIMEOUT_MS)) {
+        check_is_overdue(world, known->cancel_ms, world->lease_ms / 2 + SIM_REQUEST_TIMEOUT_MS)) {
         sim_violation(world, "G6", "%s: token %" PRIu64 " was never told that it is cancelled",
                       world->jobs[job].name, known->token);
     }

@@ -3,27 +3,59 @@
 #ifndef SIM_MUTANTS_H
 #define SIM_MUTANTS_H
 
+/* clang-format off */
 #define SIM_MUTANT_MAP(X)                                                                          \
     X(none)                                                                                        \
+    X(begins_after_lost)                                                                           \
+    X(cancel_unheard)                                                                              \
+    X(closes_silently)                                                                             \
     X(due_by_wall)                                                                                 \
-    X(stood_down_runs) X(held_is_over) X(unknown_trigger_silent) X(repeat_is_new)                  \
-        X(skip_miscounted) X(skip_unclaimed) X(finish_once) X(unknown_is_lost) X(error_is_won) X(  \
-            lease_from_reply) X(error_is_lost) X(rearm_from_now) X(gone_is_kept) X(cancel_unheard) \
-            X(renewal_from_reply) X(findings_ignored) X(session_end_ignored) X(keeper_gives_up)    \
-                X(closes_silently) X(lease_too_long) X(lost_comes_back) X(lease_by_wall)           \
-                    X(begins_after_lost) X(pending_is_over) X(model_short_watch) X(model_no_grace) \
-                        X(model_edit_keeps_mark) X(model_start_resumes) X(model_start_moves_mark)  \
-                            X(model_all_in_force) X(model_no_token) X(model_no_cancel)             \
-                                X(model_repeat_of_any) X(model_skip_unwritten)                     \
-                                    X(model_delay_from_mark) X(model_no_mark) X(model_no_moved) X( \
-                                        model_never_early) X(model_no_pause) X(model_token_stays)  \
-                                        X(model_no_tombstone) X(model_no_generation)               \
-                                            X(model_pause_spares_triggers) X(model_no_holder)      \
-                                                X(model_untold) X(model_told_twice)                \
-                                                    X(model_trigger_lost) X(model_pause_lost)      \
-                                                        X(model_epoch_stays)                       \
-                                                            X(model_no_quarantine)                 \
-                                                                X(model_no_floor)
+    X(error_is_lost)                                                                               \
+    X(error_is_won)                                                                                \
+    X(findings_ignored)                                                                            \
+    X(finish_once)                                                                                 \
+    X(gone_is_kept)                                                                                \
+    X(held_is_over)                                                                                \
+    X(lease_by_wall)                                                                               \
+    X(lease_from_reply)                                                                            \
+    X(lease_too_long)                                                                              \
+    X(pending_is_over)                                                                             \
+    X(rearm_from_now)                                                                              \
+    X(repeat_is_new)                                                                               \
+    X(session_end_ignored)                                                                         \
+    X(skip_miscounted)                                                                             \
+    X(skip_unclaimed)                                                                              \
+    X(stood_down_runs)                                                                             \
+    X(unknown_is_lost)                                                                             \
+    X(unknown_trigger_silent)                                                                      \
+    X(model_all_in_force)                                                                          \
+    X(model_delay_from_mark)                                                                       \
+    X(model_edit_keeps_mark)                                                                       \
+    X(model_epoch_stays)                                                                           \
+    X(model_never_early)                                                                           \
+    X(model_no_cancel)                                                                             \
+    X(model_no_floor)                                                                              \
+    X(model_no_generation)                                                                         \
+    X(model_no_grace)                                                                              \
+    X(model_no_holder)                                                                             \
+    X(model_no_mark)                                                                               \
+    X(model_no_moved)                                                                              \
+    X(model_no_pause)                                                                              \
+    X(model_no_quarantine)                                                                         \
+    X(model_no_token)                                                                              \
+    X(model_no_tombstone)                                                                          \
+    X(model_pause_lost)                                                                            \
+    X(model_pause_spares_triggers)                                                                 \
+    X(model_repeat_of_any)                                                                         \
+    X(model_short_watch)                                                                           \
+    X(model_skip_unwritten)                                                                        \
+    X(model_start_moves_mark)                                                                      \
+    X(model_start_resumes)                                                                         \
+    X(model_token_stays)                                                                           \
+    X(model_told_twice)                                                                            \
+    X(model_trigger_lost)                                                                          \
+    X(model_untold)
+/* clang-format on */
 
 enum jsi_mutant {
 #define SIM_MUTANT_ENUM_(name) JSI_MUTANT_##name,

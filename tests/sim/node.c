@@ -2,6 +2,7 @@
  * killed, or closed. */
 #include "sim/world.h"
 
+#include "base/wake.h"
 #include "engine/internal.h"
 
 #include <stdlib.h>
@@ -171,6 +172,15 @@ void sim_node_open(struct sim_node *node)
 
 /* ---- a process ends -------------------------------------------------------------------- */
 
+/* What the operating system takes back. */
+static void drop_process(struct sim_node *node)
+{
+    if (!node->closed || node->arena.live > 0) {
+        jsi_wake_close(node->s->keep_fd);
+    }
+    arena_drop(&node->arena);
+}
+
 static void be_down(struct sim_node *node)
 {
     struct sim_world *world = node->world;
@@ -180,7 +190,7 @@ static void be_down(struct sim_node *node)
         fiber_abandon(&node->threads[i].fiber);
         node->threads[i].busy = false;
     }
-    arena_drop(&node->arena);
+    drop_process(node);
     node->s = NULL;
     node->state = SIM_DOWN;
     node->crashes = false;
@@ -271,7 +281,7 @@ void sim_node_fini(struct sim_node *node)
 {
     if (node->state != SIM_DOWN) {
         sim_execs_drop(node);
-        arena_drop(&node->arena);
+        drop_process(node);
     }
     for (int i = 0; i < SIM_LANES; i++) {
         fiber_fini(&node->threads[i].fiber);
@@ -416,7 +426,7 @@ static bool elect_wanted(const struct sim_node *node)
 bool sim_node_is_quiet(const struct sim_node *node)
 {
     const struct sim_world *world = node->world;
-    int64_t calm_ms = world->now_ms - world->trouble_ms;
+    int64_t calm_ms = world->now_ms - world->disturbed_ms;
     /* What is left after an hour waits for a resumption or a deploy, which would be trouble. */
     bool settled = (calm_ms > 4 * world->lease_ms && world->model.news == 0) || calm_ms > 3600000;
     return settled && jsi_list_is_empty(&node->s->active) && node->s->keep_outage.failures == 0 &&

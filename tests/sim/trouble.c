@@ -73,12 +73,21 @@ static void roll_out(struct sim_world *world, int number, struct sim_random *ran
     }
 }
 
+/* A control call delays nothing. */
+static void disturb(struct sim_world *world, const struct sim_episode *episode)
+{
+    world->disturbed_ms = world->now_ms;
+    if ((episode->kinds & ~(1u << SIM_CONTROL)) != 0) {
+        sim_trouble_now(world);
+    }
+}
+
 void sim_episode_begin(struct sim_world *world, int number)
 {
     const struct sim_episode *episode = &world->episodes[number];
     struct sim_random random = sim_random_of(episode->salt, 1, 0);
     sim_note(world, "trouble", (uint64_t)number, episode->kinds, (uint64_t)episode->percent);
-    sim_trouble_now(world);
+    disturb(world, episode);
     world->percent = episode->percent;
     for (int kind = 0; kind < SIM_TROUBLES; kind++) {
         world->active[kind] += (int)((episode->kinds >> kind) & 1);
@@ -116,7 +125,7 @@ void sim_episode_begin(struct sim_world *world, int number)
 void sim_episode_end(struct sim_world *world, int number)
 {
     const struct sim_episode *episode = &world->episodes[number];
-    sim_trouble_now(world);
+    disturb(world, episode);
     for (int kind = 0; kind < SIM_TROUBLES; kind++) {
         world->active[kind] -= (int)((episode->kinds >> kind) & 1);
     }
@@ -189,7 +198,10 @@ void sim_act(struct sim_world *world, const struct sim_event *event)
     struct sim_node *node = &world->nodes[event->c];
     struct sim_random random =
         sim_random_of(episode->salt, 2 + event->b, (uint64_t)event->at_ms + (uint64_t)event->c);
-    sim_trouble_now(world);
+    world->disturbed_ms = world->now_ms;
+    if (event->b != ACT_CONTROL) {
+        sim_trouble_now(world);
+    }
     switch ((enum act)event->b) {
     case ACT_CRASH:
         crash(world, node, &random);

@@ -21,7 +21,7 @@ int64_t sim_server_ms(const struct sim_world *world)
 
 void sim_trouble_now(struct sim_world *world)
 {
-    world->trouble_ms = world->now_ms;
+    world->trouble_ms = world->disturbed_ms = world->now_ms;
 }
 
 const char *sim_job_name(const struct sim_world *world, int job)

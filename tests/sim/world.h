@@ -236,6 +236,7 @@ struct sim_world {
     int percent;              /* of requests, while an episode goes on */
     uint32_t cut;             /* nodes that do not reach the server */
     int64_t trouble_ms;       /* when trouble was last seen */
+    int64_t disturbed_ms;     /* the same, or a control call */
     int release;
 
     uint64_t hash;
