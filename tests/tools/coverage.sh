@@ -2,7 +2,7 @@
 # coverage.sh BUILD [--raise] [--uncovered]: what part of the library ran, after tests in a build that
 # was made with -DJOBSCHED_COVERAGE=ON (tests/run.sh --coverage does both and calls this).
 #
-# Prints lines and branches for each room, and fails where less ran than tests/tools/floors says.
+# Prints lines and branches for each room, and fails where less ran than tests/tools/floors.txt says.
 #   --raise      writes what is more than the floors into them, with half a percent to spare for what
 #                depends on timing; a floor never falls
 #   --uncovered  lists the lines that did not run
@@ -11,7 +11,7 @@
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-floors=$root/tests/tools/floors
+floors=$root/tests/tools/floors.txt
 build=
 raise=
 uncovered=
@@ -66,7 +66,7 @@ if ! grep -q '^all ' "$work/rooms"; then
 fi
 
 awk '
-FILENAME ~ /floors$/ { if ($1 !~ /^#/ && NF >= 2) { floor[$1] = $2 } next }
+FILENAME ~ /floors.txt$/ { if ($1 !~ /^#/ && NF >= 2) { floor[$1] = $2 } next }
 function percent(part, whole) { return whole > 0 ? 100 * part / whole : 100 }
 function judge(name, value) {
     if (name in floor && value < floor[name]) {

@@ -1,12 +1,12 @@
 #!/bin/sh
-# floors.sh [--raise FILE]: the numbers in tests/tools/floors only ever rise. Fails when one is less
+# floors.sh [--raise FILE]: the numbers in tests/tools/floors.txt only ever rise. Fails when one is less
 # than it was in any commit before. With --raise: takes what is larger in FILE ("name value" lines)
 # into the floors that there are.
 set -eu
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
-floors=tests/tools/floors
+floors=tests/tools/floors.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT INT TERM
 
@@ -25,6 +25,7 @@ if ! git rev-parse --git-dir > /dev/null 2>&1; then
     echo "no history: $(grep -cv '^#' "$floors") floors taken as they are"
     exit 0
 fi
+: > "$work/before"
 for commit in $(git log --format=%H -- "$floors"); do
     git show "$commit:$floors" >> "$work/before" 2> /dev/null || true # where it was removed
 done
