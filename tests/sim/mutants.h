@@ -3,7 +3,7 @@
 #ifndef SIM_MUTANTS_H
 #define SIM_MUTANTS_H
 
-/* clang-format off */
+/* clang-format off: one row each, however long */
 #define SIM_MUTANT_MAP(X)                                                                          \
     X(none)                                                                                        \
     X(begins_after_lost)                                                                           \
