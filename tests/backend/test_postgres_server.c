@@ -23,8 +23,11 @@ static int set_up(void **state)
     return postgres_set_up(state);
 }
 
+static void stop_bouncer(void);
+
 static int tear_down(void **state)
 {
+    stop_bouncer(); /* of a test that has failed */
     int result = cf_teardown(state);
     postgres_disconnect();
     (void)postgres_script("remove", primary, "");
