@@ -427,8 +427,8 @@ bool sim_node_is_quiet(const struct sim_node *node)
 {
     const struct sim_world *world = node->world;
     int64_t calm_ms = world->now_ms - world->disturbed_ms;
-    /* What is left after an hour waits for a resumption or a deploy, which would be trouble. */
-    bool settled = (calm_ms > 4 * world->lease_ms && world->model.news == 0) || calm_ms > 3600000;
+    /* What is left after ten minutes waits for a resumption or a deploy, which would be trouble. */
+    bool settled = (calm_ms > 4 * world->lease_ms && world->model.news == 0) || calm_ms > 600000;
     return settled && jsi_list_is_empty(&node->s->active) && node->s->keep_outage.failures == 0 &&
            !node->s->keep_now && !node->threads[SIM_KEEP].busy &&
            world->now_ms - node->contact_ms < 86400000;
