@@ -196,9 +196,10 @@ BEGIN
     IF v_stood = 0 AND NOT v_gone THEN
         RETURN 0;
     END IF;
-    -- Once more with its row locked: from here on it cannot beat, nor come back.
+    -- Once more with its row locked: from here on it cannot beat, nor come back, nor be in a claim
+    -- (check_node), whose grant is a heartbeat even where beat() had to skip the row.
     SELECT beat, lock_key, gone_ms, grace_ms INTO l FROM @S@.node WHERE node_id = a_node
-        FOR NO KEY UPDATE SKIP LOCKED;
+        FOR UPDATE SKIP LOCKED;
     IF NOT FOUND OR l.beat <> n.beat OR l.lock_key <> n.lock_key THEN
         RETURN 0;
     END IF;
