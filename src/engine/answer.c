@@ -180,12 +180,13 @@ static bool answer_extra(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
     }
 }
 
-/* A claim that was repeated, or asked for twice, is granted "again" with the same token. The run
- * that this node has for it is the one; a second would fire twice (G1). */
+/* A claim that was repeated, or asked for twice (as a rerun, and by its schedule, whose question was
+ * put off), is granted "again" with the same token. The run that this node has for it is the one; a
+ * second would fire twice (G1). */
 bool jsi_run_is_active_locked(const jobsched *s, const jsi_ask *ask, uint64_t token)
 {
-    if (!ask->extra && !ask->unresolved && !s->strays) {
-        return false; /* a job's own ask is asked for once, so a repetition is always known */
+    if (ask->job->active_runs == 0 && !s->strays) {
+        return false; /* the usual case needs no search */
     }
     for (const jsi_link *link = s->active.next; link != &s->active && !JSI_MUTANT(repeat_is_new);
          link = link->next) {

@@ -124,6 +124,7 @@ void jsi_run_written_locked(jobsched *s, jobsched_run *run, int answer, int64_t 
     }
     jsi_list_remove(&run->link);
     s->active_count--;
+    run->job->active_runs--;
     if (!refused) {
         note_end_locked(s, run->job, now_ms);
     }

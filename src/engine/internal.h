@@ -75,7 +75,8 @@ typedef struct jsi_job {
     jsi_link link; /* in s->unannounced, s->looking or s->stood */
     jsi_due_entry due;
     jsi_ask ask;
-    uint32_t references; /* the table, each run, each extra ask, each batch it is in */
+    uint32_t references;  /* the table, each run, each extra ask, each batch it is in */
+    uint32_t active_runs; /* of those in s->active */
     enum jsi_phase phase;
     double average_run_ms; /* once has_run */
     bool has_run;
@@ -217,8 +218,8 @@ struct jobsched {
     bool keep_sleeps;  /* on keep_fd */
     bool leader_fresh; /* this node has just come to lead, and has not caught up */
     bool leader_shy;   /* it was asked to hand over: others go first */
-    bool strays; /* an ask outlived its job's registration: a later job of that name may be granted
-                    the same run "again" */
+    bool strays; /* an ask or a run outlived its job's registration: a later job of that name may be
+                    granted the same run "again" */
 
     jsi_job *leader_job;      /* NULL: no leader mode. The table holds its reference */
     jobsched_run *leader_run; /* while this node leads; in s->active */

@@ -71,6 +71,7 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     atomic_store(&run->lease_until_mono_ms, lease_until_ms);
     jsi_list_append(&s->active, &run->link);
     s->active_count++;
+    job->active_runs++;
     s->executing++;
     s->stats.granted += !job->leads;
     jsi_run_expect_locked(s, lease_until_ms);
