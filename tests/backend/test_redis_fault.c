@@ -229,7 +229,11 @@ static void test_look_up_keeps_its_time(void **state)
     int64_t before_ms = cf_real_mono_ms();
     cf_equal(redis_try_url(*state, "redis://u:geheim@no-such-host.invalid:1", 400),
              JOBSCHED_EUNREACHABLE);
+#ifdef __SANITIZE_THREAD__
+    (void)before_ms; /* that build has no bounded look-up (see the backend's CMakeLists.txt) */
+#else
     cf_true(cf_real_mono_ms() - before_ms < 3000);
+#endif
     redis_expect_message("no-such-host.invalid");
     redis_expect_no_message("geheim");
 }
