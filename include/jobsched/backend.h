@@ -104,12 +104,29 @@ typedef struct jobsched_backend_config {
 
 /* ---- announce ----------------------------------------------------------- */
 
+/* What an announcement does where its text would replace another one that is in force.
+ * What the other one has due, and nobody has claimed yet, must not be lost: so a node asks
+ * first, reads what is in force (jobs()), claims or closes under that definition and its
+ * generation what is due by it, and then replaces it on condition that nothing came
+ * between. */
+enum jobsched_replace {
+    JOBSCHED_REPLACE_ANYWAY = 0, /* at once; what is due and unclaimed is forgotten */
+    JOBSCHED_REPLACE_ASK = 1,    /* not at all: pending */
+    JOBSCHED_REPLACE_IF = 2 /* if the generation is still replaces, the mark still after_ms, and
+                                    now still before before_ms; else not at all: pending */
+};
+
 typedef struct jobsched_announcement {
     /* in */
     const char *job;
     const char *definition; /* canonical text of schedule and policies; compared byte by byte */
     uint64_t version;       /* 0: unversioned */
+    uint64_t replaces;      /* REPLACE_IF: the generation in force */
+    int64_t after_ms;       /* REPLACE_IF: its mark */
+    int64_t before_ms; /* REPLACE_IF: its first occurrence after that mark; JOBSCHED_NONE: none */
+    int32_t replace;   /* enum jobsched_replace */
     /* out */
+    int32_t pending;     /* this text would be put in force, and was not (then in_force is 0) */
     uint64_t generation; /* of the definition in force: to be named in claims */
     int64_t mark_ms;
     int64_t last_end_ms; /* when the last run ended; JOBSCHED_NONE when none has */
@@ -290,9 +307,10 @@ typedef struct jobsched_backend {
     /* Required. Lane CLAIM. For each job: creates the fence if it is missing, with
      * the mark at now, and decides which definition is in force:
      *   none stored, or equal version and text          -> in force, no change
-     *   larger version; or equal version, other text    -> becomes the one in force:
-     *        generation + 1, mark = max(mark, now), a tombstone is lifted if the
-     *        version is larger
+     *   larger version; or equal version, other text    -> as replace says, pending, or
+     *        becomes the one in force: generation + 1, mark = max(mark, now), a tombstone
+     *        is lifted if the version is larger. A removed job has nothing due, so its
+     *        definition is replaced at once, whatever replace says
      *   smaller version                                 -> not in force
      * Starting changes nothing else: neither pauses, nor marks, nor runs (G7). Also
      * notes that this node registers the job, with this text and version.
@@ -402,6 +420,13 @@ typedef struct jobsched_backend {
      * create or bring up to date what the URL names, for those whose administrator must
      * apply them. */
     int (*schema)(const char *url, jobsched_text_visit_fn visit, void *visit_data);
+
+    /* Any thread, at any time, also while calls are under way; never waits. The instant by
+     * config.clock.mono_ms until which the store passes none of this node's runs on while
+     * their leases last, by what a look at the proof that this node lives (a session) tells
+     * now: so a process that was not scheduled for long learns of a lost proof before a run
+     * of it does anything else (G5). JOBSCHED_NONE: the leases are all there is. */
+    int64_t (*vouch)(void *backend);
 } jobsched_backend;
 
 /* The drivers that ship. A dynamically loaded backend of scheme "x" is
