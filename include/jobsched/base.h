@@ -138,10 +138,12 @@ typedef struct jobsched_allocator {
     void (*release)(void *ctx, void *pointer);
 } jobsched_allocator;
 
-/* Time. wall_ms is civil time since the epoch, mono_ms never goes back. Both are
- * called often, from any thread, also with internal locks held: they must not
- * block nor call jobsched. After moving an artificial clock call
- * jobsched_wakeup(). The struct is copied; ctx must outlive the handle. */
+/* Time. wall_ms is civil time since the epoch; mono_ms never goes back, and goes on
+ * while the machine is suspended (Linux: CLOCK_BOOTTIME, the default here), because
+ * other machines' leases go on too. Both are called often, from any thread, also
+ * with internal locks held: they must not block nor call jobsched. After moving an
+ * artificial clock call jobsched_wakeup(). The struct is copied; ctx must outlive
+ * the handle. */
 typedef struct jobsched_clock {
     size_t struct_size;
     void *ctx;
