@@ -38,13 +38,26 @@ extern "C" {
     X(BACKEND_NOTICE, 45, INFO, "backend.notice")                                                  \
     X(BACKEND_CLOCK_JUMPED, 46, WARNING, "backend.clock-jumped")                                   \
     X(LEADER_GAINED, 50, INFO, "leader.gained")                                                    \
-    X(LEADER_LOST, 51, WARNING, "leader.lost")
+    X(LEADER_LOST, 51, WARNING, "leader.lost")                                                     \
+    X(BACKEND_UNREACHABLE, 60, ERROR, "backend.unreachable")                                       \
+    X(BACKEND_UNKNOWN, 61, ERROR, "backend.unknown")                                               \
+    X(BACKEND_REFUSED, 62, ERROR, "backend.refused")                                               \
+    X(BACKEND_ACCESS, 63, ERROR, "backend.access")                                                 \
+    X(BACKEND_SCHEMA, 64, ERROR, "backend.schema")                                                 \
+    X(BACKEND_DATA_LOST, 65, ERROR, "backend.data-lost")                                           \
+    X(BACKEND_FULL, 66, ERROR, "backend.full")
 
 enum jobsched_event_kind {
 #define JOBSCHED_EVENT_ENUM_(name, number, level, text) JOBSCHED_EVENT_##name = (number),
     JOBSCHED_EVENT_MAP(JOBSCHED_EVENT_ENUM_)
 #undef JOBSCHED_EVENT_ENUM_
 };
+
+/* Whether an event of this kind tells that a call to the lock backend failed. Each class
+ * of failure wants another remedy, so it has a kind of its own (60 to 79 are kept for
+ * them); BACKEND_FAILED is what belongs to none. code holds the JOBSCHED_E... code. */
+#define JOBSCHED_EVENT_IS_BACKEND_FAILURE(kind)                                                    \
+    ((kind) == JOBSCHED_EVENT_BACKEND_FAILED || ((kind) >= 60 && (kind) <= 79))
 
 enum jobsched_level {
     JOBSCHED_LEVEL_DEBUG = 0,

@@ -54,13 +54,53 @@ static request_frame begin(const jobsched *s, int lane)
                            .sent_mono_ms = jsi_mono(s)};
 }
 
+/* The event of a failure, and what people can do about it: the error's own text says what is wrong
+ * and where, in the words of the store. */
+typedef struct failure_class {
+    int code;
+    int kind;
+    const char *remedy;
+} failure_class;
+
+static failure_class class_of(int code)
+{
+    static const failure_class classes[] = {
+        {JOBSCHED_EUNREACHABLE, JOBSCHED_EVENT_BACKEND_UNREACHABLE,
+         "nothing fires until it answers: see that it runs and that this host reaches it"},
+        {JOBSCHED_EUNKNOWN, JOBSCHED_EVENT_BACKEND_UNKNOWN,
+         "the same is asked again; if this goes on, see why it answers late, or raise "
+         "'request_timeout'"},
+        {JOBSCHED_EREFUSED, JOBSCHED_EVENT_BACKEND_REFUSED,
+         "nothing fires until its settings or the lock URL allow it: 'jobschedctl doctor' says "
+         "what "
+         "to change"},
+        {JOBSCHED_EACCESS, JOBSCHED_EVENT_BACKEND_ACCESS,
+         "nothing fires until this user may: correct the credentials or grant the rights"},
+        {JOBSCHED_ESCHEMA, JOBSCHED_EVENT_BACKEND_SCHEMA,
+         "nothing fires here until a version of jobsched that knows this schema is deployed"},
+        {JOBSCHED_EDATALOST, JOBSCHED_EVENT_BACKEND_DATA_LOST,
+         "nothing fires until the store is restored, or removed and made anew"},
+        {JOBSCHED_EFULL, JOBSCHED_EVENT_BACKEND_FULL,
+         "nothing fires until there is space: free some or raise its limit"},
+    };
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (classes[i].code == code) {
+            return classes[i];
+        }
+    }
+    return (failure_class){code, JOBSCHED_EVENT_BACKEND_FAILED,
+                           "it is asked again; if this goes on, 'jobschedctl doctor' tells more"};
+}
+
 static void tell_failed_locked(jobsched *s, int code, const char *operation)
 {
-    char message[JOBSCHED_MESSAGE_BYTES + 96];
-    jobsched_event event = jsi_event(JOBSCHED_EVENT_BACKEND_FAILED, NULL, NULL);
+    char message[JOBSCHED_MESSAGE_BYTES + 256];
+    failure_class class = class_of(code);
+    jobsched_event event = jsi_event(class.kind, NULL, NULL);
     const jobsched_error *error = jobsched_last_error();
-    int length = snprintf(message, sizeof message, "%s: %s", operation,
-                          error->code == code ? error->message : jobsched_code_text(code));
+    int length =
+        snprintf(message, sizeof message, "%s: %s (%s)", operation,
+                 error->code == code ? error->message : jobsched_code_text(code), class.remedy);
     if (s->failures_untold > 0 && length > 0 && (size_t)length < sizeof message) {
         (void)snprintf(message + length, sizeof message - (size_t)length,
                        " (%llu other failures were not told)",

@@ -92,7 +92,7 @@ enum {
     JSI_CLOCK_FAR_MS = 2000,
     JSI_MARK_AHEAD_MS = 2000,
 
-    /* At most so many BACKEND_FAILED events in such a span, for a backend that fails and recovers
+    /* At most so many events of failed calls in such a span, for a backend that fails and recovers
      * again and again. */
     JSI_FAILURES_TOLD_MAX = 20,
     JSI_FAILURES_TOLD_SPAN_MS = 60 * 1000,

@@ -117,6 +117,9 @@ void fleet_wait_accounted(fleet *f, int64_t until_ms);
 /* A wall clock instant to wait for: where the passing of time itself is what is tested. */
 void fleet_wait_until(int64_t at_ms);
 
+/* As an event: whatever tells that a call to the store failed. */
+#define FLEET_ANY_FAILURE (-1)
+
 /* What to look for in the log. Zero or NULL fits all, and so does node -1. */
 typedef struct fleet_pattern {
     int what, event, node;

@@ -87,7 +87,9 @@ void fleet_wait_until(int64_t at_ms)
 static bool fits(const record *entry, const fleet_pattern *pattern)
 {
     return (pattern->what == 0 || entry->what == pattern->what) &&
-           (pattern->event == 0 || entry->event == pattern->event) &&
+           (pattern->event == 0 || entry->event == pattern->event ||
+            (pattern->event == FLEET_ANY_FAILURE &&
+             JOBSCHED_EVENT_IS_BACKEND_FAILURE(entry->event))) &&
            (pattern->node < 0 || entry->node == pattern->node) &&
            (pattern->job == NULL || strcmp(entry->job, pattern->job) == 0) &&
            entry->at_us > pattern->after_us;

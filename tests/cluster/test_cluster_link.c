@@ -95,7 +95,7 @@ static void judge(pair *p, check_report *out_report)
 static size_t failures(pair *p, int node, int64_t since_ms)
 {
     fleet_pattern failed = {.what = RECORD_EVENT,
-                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .event = FLEET_ANY_FAILURE,
                             .node = node,
                             .after_us = since_ms * 1000};
     return fleet_count(p->f, &failed);
@@ -131,7 +131,7 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
     printf("n%d ran it, %lld ms late\n", (int)out_start->node,
            (long long)(out_start->at_us / 1000 - due_ms));
     fleet_pattern failed = {.what = RECORD_EVENT,
-                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                            .event = FLEET_ANY_FAILURE,
                             .node = 0,
                             .after_us = (due_ms - 700) * 1000};
     if (trouble != PROXY_CUT_AFTER_REPLY) {
@@ -203,10 +203,8 @@ static void test_black_hole_around_the_owner(void **state)
     printf("told %lld ms, taken over %lld ms after the hole began\n",
            (long long)(told.at_us / 1000 - since_ms), (long long)(second.at_us / 1000 - since_ms));
     assert_true(told.at_us < second.at_us + 100000); /* it looks every 20 ms */
-    fleet_pattern failed = {.what = RECORD_EVENT,
-                            .event = JOBSCHED_EVENT_BACKEND_FAILED,
-                            .node = 0,
-                            .after_us = since_ms * 1000};
+    fleet_pattern failed = {
+        .what = RECORD_EVENT, .event = FLEET_ANY_FAILURE, .node = 0, .after_us = since_ms * 1000};
     record event = fleet_wait_record(f, "the owner tells", FLEET_SOON_MS, &failed);
     printf("%s: %s\n", jobsched_code_name(event.code), event.text);
     assert_true(event.code == JOBSCHED_EUNKNOWN || event.code == JOBSCHED_EUNREACHABLE);

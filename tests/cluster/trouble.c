@@ -34,12 +34,12 @@ void trouble_endure(fleet *f, trouble *t, int code)
 {
     for (int i = 0; i < 2; i++) {
         fleet_pattern failed = {.what = RECORD_EVENT,
-                                .event = JOBSCHED_EVENT_BACKEND_FAILED,
+                                .event = FLEET_ANY_FAILURE,
                                 .node = i,
                                 .after_us = t->broken_ms * 1000};
         record event =
             fleet_wait_record(f, "a node tells that the store fails", FLEET_SOON_MS, &failed);
-        printf("n%d: %s: %s\n", i, jobsched_code_name(event.code), event.text);
+        printf("n%d: %s: %s\n", i, jobsched_event_name(event.event), event.text);
         assert_true(code == 0 || event.code == code);
     }
     t->silent_ms = fleet_now_ms();

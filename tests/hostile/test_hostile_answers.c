@@ -60,7 +60,7 @@ static void test_a_claim_is_asked_again(void **state)
         world_run(&world, 150000);
         assert_equal(lies.left, 0);
         assert_equal(job.calls, 2);
-        assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_BACKEND_FAILED, NULL), 1);
+        assert_equal(event_log_count(&world.events, EVENT_ANY_FAILURE, NULL), 1);
         world_check_accounted(&world, "job", "0 * * * * *", from_ms, from_ms + 120000);
         world_close(&world);
     }

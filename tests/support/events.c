@@ -1,6 +1,7 @@
 /* events.c: see the header. Locks: log->mutex. */
 #include "support/events.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -39,12 +40,18 @@ void event_log_observe(const jobsched_event *event, void *user_data)
     (void)pthread_mutex_unlock(&log->mutex);
 }
 
+static bool is_kind(const jobsched_event *event, int kind)
+{
+    return kind == EVENT_ANY_FAILURE ? JOBSCHED_EVENT_IS_BACKEND_FAILURE(event->kind)
+                                     : event->kind == kind;
+}
+
 size_t event_log_count(struct event_log *log, int kind, const char *job)
 {
     size_t count = 0;
     (void)pthread_mutex_lock(&log->mutex);
     for (size_t i = 0; i < log->count; i++) {
-        count += log->events[i].event.kind == kind &&
+        count += is_kind(&log->events[i].event, kind) &&
                  (job == NULL || strcmp(log->events[i].job, job) == 0);
     }
     (void)pthread_mutex_unlock(&log->mutex);
@@ -56,7 +63,7 @@ const struct event_copy *event_log_find(struct event_log *log, int kind, size_t 
     const struct event_copy *found = NULL;
     (void)pthread_mutex_lock(&log->mutex);
     for (size_t i = 0; i < log->count && found == NULL; i++) {
-        if (log->events[i].event.kind == kind && number-- == 0) {
+        if (is_kind(&log->events[i].event, kind) && number-- == 0) {
             found = &log->events[i];
         }
     }

@@ -10,7 +10,7 @@ struct event_copy {
     jobsched_event event;
     char job[JOBSCHED_NAME_BYTES + 1];
     char node[JOBSCHED_NAME_BYTES + 1];
-    char message[JOBSCHED_MESSAGE_BYTES + 64];
+    char message[JOBSCHED_MESSAGE_BYTES + 320];
 };
 
 struct event_log {
@@ -24,6 +24,9 @@ void event_log_fini(struct event_log *log);
 
 /* The observer; user_data is the log. */
 void event_log_observe(const jobsched_event *event, void *user_data);
+
+/* As a kind: whatever tells that a call to the backend failed. */
+#define EVENT_ANY_FAILURE (-1)
 
 /* How many of a kind there were, of one job (NULL: all). */
 size_t event_log_count(struct event_log *log, int kind, const char *job);
