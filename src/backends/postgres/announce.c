@@ -17,6 +17,31 @@ static int64_t hash_of(const char *text)
     return (int64_t)hash;
 }
 
+static void add_conditions(struct jsi_pg_lane *lane, const jobsched_announcement *items,
+                           size_t count)
+{
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_int(lane, items[i].replace);
+    }
+    jsi_pg_array_end(lane);
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_int(lane, (int64_t)items[i].replaces); /* as it was read */
+    }
+    jsi_pg_array_end(lane);
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_int(lane, items[i].after_ms);
+    }
+    jsi_pg_array_end(lane);
+    jsi_pg_array_begin(lane);
+    for (size_t i = 0; i < count; i++) {
+        jsi_pg_param_int(lane, items[i].before_ms);
+    }
+    jsi_pg_array_end(lane);
+}
+
 static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *items, size_t count)
 {
     jsi_pg_params(lane);
@@ -43,14 +68,17 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *it
         jsi_pg_param_unsigned(lane, items[i].version);
     }
     jsi_pg_array_end(lane);
+    add_conditions(lane, items, count);
 }
 
 static int ask(struct jsi_pg_lane *lane, const jobsched_announcement *items, size_t count)
 {
+    static const char statement[] =
+        "SELECT * FROM @S@.announce($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     int result = 0;
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         add_params(lane, items, count);
-        result = jsi_pg_query(lane, "SELECT * FROM @S@.announce($1, $2, $3, $4, $5, $6, $7)", 1);
+        result = jsi_pg_query(lane, statement, 1);
         if (result == 0 || !jsi_pg_is_state(lane, "JS003")) {
             break;
         }
@@ -76,7 +104,8 @@ static int announce(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_anno
         item->generation = jsi_pg_bits(lane, i, 0);
         item->mark_ms = jsi_pg_int(lane, i, 1);
         item->last_end_ms = jsi_pg_ms(lane, i, 2);
-        item->in_force = jsi_pg_true(lane, i, 3);
+        item->pending = jsi_pg_true(lane, i, 8) && item->replace != JOBSCHED_REPLACE_ANYWAY;
+        item->in_force = jsi_pg_true(lane, i, 3) && !item->pending;
         item->paused = jsi_pg_true(lane, i, 4);
         item->removed = jsi_pg_true(lane, i, 5);
         item->conflict = jsi_pg_true(lane, i, 6);

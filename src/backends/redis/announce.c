@@ -2,7 +2,7 @@
  * Locks: the caller owns the lane. */
 #include "store.h"
 
-enum { GENERATION, MARK, LAST_END, IN_FORCE, PAUSED, REMOVED, CONFLICT };
+enum { GENERATION, MARK, LAST_END, IN_FORCE, PAUSED, REMOVED, CONFLICT, PENDING };
 
 static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, size_t first,
                 size_t count)
@@ -12,6 +12,10 @@ static void add(struct jsi_redis_lane *lane, const struct jsi_redis_job *job, si
         jsi_redis_add(lane, items[i].job);
         jsi_redis_add_unsigned(lane, items[i].version);
         jsi_redis_add(lane, items[i].definition);
+        jsi_redis_add_int(lane, items[i].replace);
+        jsi_redis_add_unsigned(lane, items[i].replaces);
+        jsi_redis_add_exact(lane, items[i].after_ms);
+        jsi_redis_add_exact(lane, items[i].before_ms);
     }
 }
 
@@ -30,7 +34,9 @@ static int take(struct jsi_redis_lane *lane, const struct jsi_redis_job *job,
         item->generation = jsi_redis_unsigned(answer, GENERATION);
         item->mark_ms = jsi_redis_int(answer, MARK);
         item->last_end_ms = last_end_ms < 0 ? JOBSCHED_NONE : last_end_ms;
-        item->in_force = jsi_redis_int(answer, IN_FORCE) != 0;
+        item->pending =
+            jsi_redis_int(answer, PENDING) != 0 && item->replace != JOBSCHED_REPLACE_ANYWAY;
+        item->in_force = jsi_redis_int(answer, IN_FORCE) != 0 && !item->pending;
         item->paused = jsi_redis_int(answer, PAUSED) != 0;
         item->removed = jsi_redis_int(answer, REMOVED) != 0;
         item->conflict = jsi_redis_int(answer, CONFLICT) != 0;

@@ -291,7 +291,10 @@ uint64_t jsi_redis_known_generation(struct jsi_redis_store *store, const char *j
 {
     (void)pthread_mutex_lock(&store->lock);
     const struct jsi_redis_known *known = find(store, job);
-    if (known != NULL && known->renumbered != 0 && known->generation == generation) {
+    /* Where another definition is in force the generation is that one's, and the new number that
+     * of ours. */
+    if (known != NULL && known->in_force && known->renumbered != 0 &&
+        known->generation == generation) {
         generation = known->renumbered;
     }
     (void)pthread_mutex_unlock(&store->lock);

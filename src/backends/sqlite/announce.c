@@ -33,9 +33,15 @@ static int create(struct jsi_sqlite_lane *lane, const jobsched_announcement *ite
     return put_definition(lane, out_fence->id, item);
 }
 
-/* out_order: the announced version against the stored one, -1, 0 or 1. */
+/* The announced definition against the stored one. */
+struct comparison {
+    int stored; /* 0: there is none */
+    int order;  /* of the versions: -1, 0 or 1 */
+    int equal;  /* the texts */
+};
+
 static int compare(struct jsi_sqlite_lane *lane, int64_t fence, const jobsched_announcement *item,
-                   int *out_order, int *out_equal)
+                   struct comparison *out)
 {
     struct jsi_query query;
     jsi_query_open(&query, lane, JSI_SQL_DEFINITION_READ);
@@ -43,12 +49,12 @@ static int compare(struct jsi_sqlite_lane *lane, int64_t fence, const jobsched_a
     int result = jsi_query_row(&query);
     if (result == 1) {
         uint64_t stored = jsi_query_get_uint(&query, 0);
-        *out_order = item->version > stored ? 1 : item->version < stored ? -1 : 0;
-        *out_equal = strcmp(item->definition, jsi_query_get_text(&query, 1)) == 0;
+        out->stored = 1;
+        out->order = item->version > stored ? 1 : item->version < stored ? -1 : 0;
+        out->equal = strcmp(item->definition, jsi_query_get_text(&query, 1)) == 0;
         result = 0;
     } else if (result == 0) {
-        *out_order = 1; /* none stored: whatever comes is in force */
-        *out_equal = 0;
+        *out = (struct comparison){.order = 1}; /* whatever comes is in force */
     }
     jsi_query_close(&query);
     return result;
@@ -75,22 +81,47 @@ static int redefine(struct jsi_sqlite_lane *lane, struct jsi_fence *fence, int l
     return result == 0 ? put_definition(lane, fence->id, item) : result;
 }
 
+/* Nothing may be due under the definition that goes. */
+static int may_replace(const struct jsi_sqlite_lane *lane, const struct jsi_fence *fence,
+                       const jobsched_announcement *item)
+{
+    return item->replace == JOBSCHED_REPLACE_ANYWAY ||
+           (item->replace == JOBSCHED_REPLACE_IF && fence->generation == item->replaces &&
+            fence->mark_ms == item->after_ms && lane->now_ms < item->before_ms);
+}
+
+static int decide(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
+                  jobsched_announcement *item)
+{
+    struct comparison stored;
+    int result = compare(lane, fence->id, item, &stored);
+    if (result != 0) {
+        return result;
+    }
+    item->in_force = stored.order >= 0;
+    if (stored.order < 0 || (stored.order == 0 && stored.equal)) {
+        return 0;
+    }
+    if (stored.stored && !fence->removed && !may_replace(lane, fence, item)) {
+        item->in_force = 0;
+        item->pending = 1;
+        return 0;
+    }
+    item->conflict = stored.order == 0 && item->version > 0;
+    return redefine(lane, fence, stored.order > 0, item);
+}
+
 static int announce_one(struct jsi_sqlite_lane *lane, jobsched_announcement *item)
 {
     struct jsi_fence fence;
     int result = jsi_fence_read(lane, item->job, &fence);
-    int in_force = 1;
+    item->in_force = 1;
     item->conflict = 0;
+    item->pending = 0;
     if (result == 0) {
         result = create(lane, item, &fence);
     } else if (result == 1) {
-        int order = 0, equal = 0;
-        result = compare(lane, fence.id, item, &order, &equal);
-        in_force = order >= 0;
-        if (result == 0 && (order > 0 || (order == 0 && !equal))) {
-            item->conflict = order == 0 && item->version > 0;
-            result = redefine(lane, &fence, order > 0, item);
-        }
+        result = decide(lane, &fence, item);
     }
     if (result == 0) {
         result = jsi_sqlite_register(lane, fence.id, item);
@@ -101,7 +132,6 @@ static int announce_one(struct jsi_sqlite_lane *lane, jobsched_announcement *ite
     item->generation = fence.generation;
     item->mark_ms = fence.mark_ms;
     item->last_end_ms = fence.last_end_ms;
-    item->in_force = in_force;
     item->paused = fence.paused;
     item->removed = fence.removed;
     return 0;

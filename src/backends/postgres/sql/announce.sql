@@ -1,26 +1,31 @@
 -- announce.sql: which definition of a job is in force. Changes nothing else: neither pauses, nor
--- marks of known jobs whose definition stands, nor runs (G7).
+-- marks of known jobs whose definition stands, nor runs (G7). a_replace: enum jobsched_replace.
 
 CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_node uuid, a_jobs text[],
-    a_definitions text[], a_hashes bigint[], a_versions numeric[])
+    a_definitions text[], a_hashes bigint[], a_versions numeric[],
+    a_replace integer[], a_replaces bigint[], a_after_ms bigint[], a_before_ms bigint[])
 RETURNS TABLE(o_generation bigint, o_mark_ms bigint, o_last_end_ms bigint, o_in_force boolean,
-    o_paused boolean, o_removed boolean, o_conflict boolean, o_now bigint)
+    o_paused boolean, o_removed boolean, o_conflict boolean, o_now bigint,
+    o_pending boolean)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     c record;
     f record;
     d record;
     v_now bigint;
+    v_replaces boolean;
     v_changed boolean := false;
 BEGIN
     PERFORM @S@.check_version(a_version);
     PERFORM @S@.check_node(a_node);
     PERFORM @S@.lock_jobs(a_ns, a_jobs);
     v_now := @S@.now_ms();
-    FOR c IN SELECT * FROM unnest(a_jobs, a_definitions, a_hashes, a_versions)
-        AS u(job, definition, hash, version)
+    FOR c IN SELECT * FROM unnest(a_jobs, a_definitions, a_hashes, a_versions, a_replace,
+        a_replaces, a_after_ms, a_before_ms)
+        AS u(job, definition, hash, version, replace, replaces, after_ms, before_ms)
     LOOP
         o_conflict := false;
+        o_pending := false;
         SELECT * INTO f FROM @S@.fence WHERE name_space = a_ns AND name = c.job;
         IF NOT FOUND THEN
             -- A job may have been known before its fence was lost: tokens start in the epoch.
@@ -34,8 +39,15 @@ BEGIN
         ELSE
             SELECT t.version, t.text INTO d FROM @S@.definition t WHERE t.fence = f.id;
             o_in_force := d.version IS NULL OR c.version >= d.version;
-            IF d.version IS NULL OR c.version > d.version
-                OR (c.version = d.version AND c.definition <> d.text) THEN
+            v_replaces := d.version IS NULL OR c.version > d.version
+                OR (c.version = d.version AND c.definition <> d.text);
+            -- Nothing may be due under the definition that goes.
+            o_pending := v_replaces AND d.version IS NOT NULL AND NOT f.removed AND c.replace <> 0
+                AND NOT (c.replace = 2 AND f.generation = c.replaces AND f.mark_ms = c.after_ms
+                    AND v_now < c.before_ms);
+            IF o_pending THEN
+                o_in_force := false;
+            ELSIF v_replaces THEN
                 -- The new schedule is not asked about the past.
                 UPDATE @S@.fence SET generation = generation + 1,
                     mark_ms = greatest(mark_ms, v_now),

@@ -1,10 +1,18 @@
--- announce.lua: which definition of a job is in force. Items: job, version, definition.
+-- announce.lua: which definition of a job is in force. Items: job, version, definition, then enum
+-- jobsched_replace and its conditions: generation, mark, and before when.
 -- Changes neither pauses, nor marks of known jobs whose definition stands, nor runs (G7).
 local function is_larger(a, b) -- versions have 64 bits
     return #a > #b or (#a == #b and a > b)
 end
 
-local function announce_one(job, version, definition)
+-- Nothing may be due under the definition that goes.
+local function may_replace(f, replace, generation, after, before)
+    return replace == '0' or f.removed or (replace == '2' and
+        tonumber(f.gen) == tonumber(generation) and f.mark == tonumber(after) and
+        now < tonumber(before))
+end
+
+local function announce_one(job, version, definition, ...)
     local key = P .. 'f:' .. job
     local f = fence(job)
     local digest = digest_of(version, definition)
@@ -14,13 +22,15 @@ local function announce_one(job, version, definition)
         call('HSET', key, 'm', mark, 't', 0, 'g', gen, 'p', 0, 'x', 0, 's', 0, 'v', version, 'd',
             definition, 'y', digest)
         call('ZADD', P .. 'names', 0, job)
-        return {gen, mark, -1, 1, 0, 0, 0}
+        return {gen, mark, -1, 1, 0, 0, 0, 0}
     end
     local stored = call('HMGET', key, 'v', 'd')
     local larger = is_larger(version, stored[1])
     local smaller = is_larger(stored[1], version)
     local conflict = false
-    if larger or (not smaller and stored[2] ~= definition) then
+    local replaces = larger or (not smaller and stored[2] ~= definition)
+    local pending = replaces and not may_replace(f, ...)
+    if replaces and not pending then
         conflict = not larger and version ~= '0'
         f.gen = next_generation(tonumber(f.gen))
         f.mark = math.max(f.mark, now) -- the new schedule is not asked about the past
@@ -29,13 +39,13 @@ local function announce_one(job, version, definition)
             definition, 'y', digest, 'a', 0, 'c', new_id())
         hint('definition')
     end
-    return {tonumber(f.gen), f.mark, f.last_end, smaller and 0 or 1, f.paused and 1 or 0,
-        f.removed and 1 or 0, conflict and 1 or 0}
+    return {tonumber(f.gen), f.mark, f.last_end, (smaller or pending) and 0 or 1,
+        f.paused and 1 or 0, f.removed and 1 or 0, conflict and 1 or 0, pending and 1 or 0}
 end
 
 local answers = {}
-for i = at, #ARGV, 3 do
-    answers[#answers + 1] = announce_one(ARGV[i], ARGV[i + 1], ARGV[i + 2])
+for i = at, #ARGV, 7 do
+    answers[#answers + 1] = announce_one(unpack(ARGV, i, i + 6))
 end
 call('PEXPIRE', P .. 'r:' .. node, REGISTERED_MS)
 return {now, newest, answers, denied}
