@@ -36,6 +36,7 @@ typedef struct piece {
 } piece;
 
 typedef struct channel {
+    unsigned number;                   /* how many were made before it */
     int fds[SIDES];                    /* -1: closed */
     piece *first[SIDES], *last[SIDES]; /* what came from that side and has to go to the other */
     bool ended[SIDES];                 /* no more comes from there */
@@ -61,6 +62,8 @@ struct proxy {
     bool cut, forget[SIDES];
     unsigned made, caught;
     size_t dropped;
+    proxy_hear_fn hear;
+    void *hear_data;
     channel links[LINKS_MAX];
     size_t count;
 };
@@ -243,6 +246,9 @@ static void read_side(proxy *p, channel *one, int side)
     static _Thread_local char bytes[PIECE_BYTES];
     ssize_t got = recv(one->fds[side], bytes, sizeof bytes, 0);
     if (got > 0) {
+        if (p->hear != NULL) {
+            p->hear(p->hear_data, one->number, side == CLIENT, bytes, (size_t)got);
+        }
         take(p, one, side, bytes, (size_t)got);
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         one->ended[side] = true;
@@ -322,7 +328,7 @@ static void accept_one(proxy *p)
         (void)close(client);
         return;
     }
-    p->links[p->count] = (channel){.fds = {client, server}};
+    p->links[p->count] = (channel){.number = p->made, .fds = {client, server}};
     p->count++;
     p->made++;
 }
@@ -510,6 +516,14 @@ void proxy_trap(proxy *p, const char *text, int trouble)
     begin(p);
     (void)snprintf(p->text, sizeof p->text, "%s", text);
     p->trouble = trouble;
+    commit(p);
+}
+
+void proxy_hear(proxy *p, proxy_hear_fn hear, void *data)
+{
+    begin(p);
+    p->hear = hear;
+    p->hear_data = data;
     commit(p);
 }
 

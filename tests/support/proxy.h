@@ -42,6 +42,11 @@ void proxy_set(proxy *p, int state);
 void proxy_delay(proxy *p, int64_t ms);
 /* Does that to the next request that contains the text; only once. */
 void proxy_trap(proxy *p, const char *text, int trouble);
+/* Shows each piece as it comes, before any trouble: number tells connections apart, from 0. Called
+ * by the proxy's thread with its lock held, so it must not call the proxy. NULL: nobody hears. */
+typedef void (*proxy_hear_fn)(void *data, unsigned number, bool from_client, const char *bytes,
+                              size_t count);
+void proxy_hear(proxy *p, proxy_hear_fn hear, void *data);
 /* Ends all connections there are. */
 void proxy_cut(proxy *p);
 /* Half-open connections: closes all ends towards the server (or the clients); those at the other
