@@ -169,16 +169,27 @@ static int end_runs(const jobsched_backend *driver, void *backend, jobsched_call
                   : driver->renew(backend, call, 5, leases, ITEMS);
 }
 
-static int announce(const jobsched_backend *driver, void *backend, jobsched_call *call)
+static int announce(const jobsched_backend *driver, void *backend, jobsched_call *call, int choice)
 {
     jobsched_announcement items[ITEMS];
+    int result;
 
     memset(items, 0, sizeof items);
     for (size_t i = 0; i < ITEMS; i++) {
         items[i].job = i == 0 ? "a" : "b";
         items[i].definition = "schedule=@daily\n";
+        items[i].replace = (choice + (int)i) % 3;
+        items[i].replaces = 1;
+        items[i].after_ms = 1000;
+        items[i].before_ms = choice % 2 == 0 ? JOBSCHED_NONE : 2000;
     }
-    return driver->announce(backend, call, items, ITEMS);
+    result = driver->announce(backend, call, items, ITEMS);
+    for (size_t i = 0; result == 0 && i < ITEMS; i++) {
+        CHECK(items[i].pending == 0 || items[i].pending == 1);
+        CHECK(!items[i].pending || !items[i].in_force);
+        CHECK(!items[i].pending || items[i].replace != JOBSCHED_REPLACE_ANYWAY);
+    }
+    return result;
 }
 
 static int control(const jobsched_backend *driver, void *backend, jobsched_call *call, int verb)
@@ -229,7 +240,7 @@ static int operate(const jobsched_backend *driver, void *backend, uint8_t choice
     call.grants_max = choice / 64;
     switch (what) {
     case 0:
-        return announce(driver, backend, &call);
+        return announce(driver, backend, &call, choice / 16);
     case 1:
         return claim(driver, backend, &call);
     case 2:
