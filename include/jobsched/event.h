@@ -30,6 +30,7 @@ extern "C" {
     X(JOB_CONFLICT, 32, WARNING, "job.conflict")                                                   \
     X(JOB_BACK_IN_FORCE, 33, INFO, "job.back-in-force")                                            \
     X(OVERRIDE_UNKNOWN, 34, WARNING, "override.unknown-job")                                       \
+    X(JOB_UNSETTLED, 35, WARNING, "job.unsettled")                                                 \
     X(BACKEND_FAILED, 40, ERROR, "backend.failed")                                                 \
     X(BACKEND_RECOVERED, 41, INFO, "backend.recovered")                                            \
     X(CLOCK_JUMPED, 42, WARNING, "clock.jumped")                                                   \

@@ -22,6 +22,7 @@ void jsi_stand_down_locked(jobsched *s, jsi_job *job, int kind, const char *mess
         event.message = message;
         jsi_emit_locked(s, &event);
     }
+    jsi_replace_end_locked(s, job);
     job->next_ms = JOBSCHED_NONE;
     job->phase = JSI_JOB_IDLE;
     if (!JSI_MUTANT(stood_down_runs)) {
@@ -75,6 +76,11 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
         job->phase = JSI_JOB_IDLE;
         return;
     }
+    if (item->pending) {
+        jsi_replace_pending_locked(s, job, item);
+        return;
+    }
+    jsi_replace_done_locked(s, job);
     job->generation = item->in_force || JSI_MUTANT(stood_down_runs) ? item->generation : 0;
     job->mark_ms = item->mark_ms;
     job->last_end_ms = item->last_end_ms;
@@ -106,8 +112,9 @@ size_t jsi_announce(jobsched *s)
         job->announced = true;
         job->references++;
         s->batch[count] = job;
-        s->announcements[count++] = (jobsched_announcement){
+        s->announcements[count] = (jobsched_announcement){
             .job = job->name, .definition = job->definition, .version = job->spec.version};
+        jsi_replace_fill_locked(s, job, &s->announcements[count++]);
     }
     (void)pthread_mutex_unlock(&s->lock);
     if (count == 0) {
@@ -201,20 +208,33 @@ struct seen {
     bool found, removed, same_text;
     uint64_t version, generation;
     int64_t mark_ms, last_end_ms;
+    char definition[JOBSCHED_DEFINITION_BYTES + 1];
 };
 
 static int see(const jobsched_job_record *record, void *visit_data)
 {
     struct seen *seen = visit_data;
-    *seen = (struct seen){.job = seen->job,
-                          .found = true,
-                          .removed = record->removed != 0,
-                          .same_text = strcmp(record->definition, seen->job->definition) == 0,
-                          .version = record->version,
-                          .generation = record->generation,
-                          .mark_ms = record->mark_at_ms,
-                          .last_end_ms = record->last_end_at_ms};
+    seen->found = true;
+    seen->removed = record->removed != 0;
+    seen->same_text = strcmp(record->definition, seen->job->definition) == 0;
+    seen->version = record->version;
+    seen->generation = record->generation;
+    seen->mark_ms = record->mark_at_ms;
+    seen->last_end_ms = record->last_end_at_ms;
+    (void)snprintf(seen->definition, sizeof seen->definition, "%s", record->definition);
     return 0;
+}
+
+/* Whether it is what this node's definition is to take the place of. Of the same version only what
+ * was in force when this node asked: what came since is a later registration, and holds. */
+static bool is_replaced(const jsi_job *job, const struct seen *seen)
+{
+    if (!job->replaces || !seen->found || seen->removed) {
+        return false;
+    }
+    return seen->version < job->spec.version ||
+           (seen->version == job->spec.version && !seen->same_text &&
+            seen->generation == job->replaced_generation);
 }
 
 /* Its own definition is in force, under a generation that this node did not know: somebody with
@@ -230,6 +250,7 @@ static void adopt_locked(jobsched *s, jsi_job *job, const struct seen *seen)
         event.message = "this node's definition of the job is in force again";
         jsi_emit_locked(s, &event);
     }
+    jsi_replace_end_locked(s, job);
     jsi_job_rearm_locked(s, job);
 }
 
@@ -240,10 +261,12 @@ static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)
         job->phase = JSI_JOB_IDLE;
         return;
     }
-    if (!seen->found || seen->version < job->spec.version) {
-        /* The store has forgotten it. */
-        job->phase = JSI_JOB_NEW;
-        jsi_list_append(&s->unannounced, &job->link);
+    bool forgotten = seen->version < job->spec.version && !job->replaces;
+    if (!seen->found || forgotten) {
+        bool replaces = job->replaces; /* so that what is pending again waits a moment */
+        jsi_replace_end_locked(s, job);
+        job->replaces = replaces;
+        jsi_announce_locked(s, job);
         return;
     }
     if (seen->removed) {
@@ -286,7 +309,11 @@ static void look_again_locked(jobsched *s)
 
 int64_t jsi_look_next_locked(const jobsched *s)
 {
+    if (s->state != JSI_STARTED) {
+        return JOBSCHED_NONE; /* jsi_look() does nothing any more: who drains would spin */
+    }
     int64_t next_ms = jsi_list_is_empty(&s->looking) ? JOBSCHED_NONE : s->look_mono_ms;
+    next_ms = jsi_earlier(next_ms, jsi_replace_look_next_locked(s));
     return jsi_list_is_empty(&s->stood) ? next_ms : jsi_earlier(next_ms, s->stood_look_mono_ms);
 }
 
@@ -297,7 +324,14 @@ static bool look_at(jobsched *s, jsi_job *job)
     int code = jsi_backend_look(s, job->name, see, &seen);
     bool answered = code == JOBSCHED_OK || code == JOBSCHED_ENOTFOUND;
     (void)pthread_mutex_lock(&s->lock);
-    if (answered) {
+    if (answered && is_replaced(job, &seen)) {
+        (void)pthread_mutex_unlock(&s->lock);
+        jsi_predecessor *predecessor = NULL;
+        (void)jsi_definition_understand(s, job, seen.definition, &predecessor);
+        (void)pthread_mutex_lock(&s->lock);
+        jsi_replace_settle_locked(s, job, predecessor, seen.generation, seen.mark_ms,
+                                  seen.last_end_ms);
+    } else if (answered) {
         looked_locked(s, job, &seen);
         job->looks_again = false;
     } else if (!job->withdrawn) {
@@ -315,6 +349,7 @@ size_t jsi_look(jobsched *s)
     size_t looked = 0;
     (void)pthread_mutex_lock(&s->lock);
     if (s->state == JSI_STARTED) {
+        jsi_replace_look_locked(s);
         look_again_locked(s);
     }
     (void)pthread_mutex_unlock(&s->lock);

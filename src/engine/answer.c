@@ -57,9 +57,8 @@ static int64_t held_again_ms(const jobsched_claim *claim)
 
 static void announce_again(jobsched *s, jsi_job *job)
 {
-    job->phase = JSI_JOB_NEW;
-    jsi_list_append(&s->unannounced, &job->link);
-    jsi_wake_elect_locked(s);
+    jsi_replace_end_locked(s, job);
+    jsi_announce_locked(s, job);
 }
 
 /* The job's own ask is answered: the job goes on from the mark that came with the answer. */
@@ -86,12 +85,22 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             jsi_job_rearm_locked(s, job);
             return;
         }
+        if (job->predecessor != NULL) {
+            /* A fixed delay, whose run went on after this was decided. */
+            jsi_replace_undue_locked(s, job, ask->decided_ms + jsi_delay_ms(job));
+            return;
+        }
         job->waits = true;
         job->phase = JSI_JOB_ARMED;
         jsi_due_arm(&s->due, &job->due,
                     now_ms + (job->leads ? JSI_LEADER_AGAIN_MS : held_again_ms(claim)));
         return;
     case JOBSCHED_ANSWER_EARLY:
+        if (job->predecessor != NULL) {
+            jsi_replace_undue_locked(s, job, job->next_ms);
+            return;
+        }
+        /* fall through */
     case JOBSCHED_ANSWER_BUSY:
         job->phase = JSI_JOB_ARMED;
         jsi_due_arm(&s->due, &job->due, now_ms + (claim->wait_ms > 0 ? claim->wait_ms : SOON_MS));
@@ -204,6 +213,7 @@ bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, j
     bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
                 run != NULL && !jsi_run_is_active_locked(s, ask, claim->token);
     if (used) {
+        run->recover = claim->recover;
         jsi_run_granted_locked(s, run, ask->job, claim, sent_mono_ms);
     }
     ask->unresolved = false;

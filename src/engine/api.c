@@ -133,9 +133,10 @@ static void drop_batches(jobsched *s)
 
 static void init_queues(jobsched *s)
 {
-    jsi_link *const lists[] = {&s->overrides,   &s->looking,   &s->stood, &s->withdrawing,
-                               &s->unannounced, &s->ready,     &s->held,  &s->active,
-                               &s->work,        &s->finishing, &s->stops, &s->events};
+    jsi_link *const lists[] = {&s->overrides,   &s->looking, &s->looking_later, &s->stood,
+                               &s->withdrawing, &s->ready,   &s->unannounced,   &s->held,
+                               &s->active,      &s->work,    &s->finishing,     &s->stops,
+                               &s->events};
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         jsi_list_init(lists[i]);
     }

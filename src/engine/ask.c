@@ -19,7 +19,8 @@ static jsi_ask *find(const jsi_link *list, const jsi_job *job, int kind, int64_t
 int jsi_ask_extra_locked(jobsched *s, jsi_job *job, int kind, int64_t scheduled_ms,
                          const char *request)
 {
-    bool stood = job->phase == JSI_JOB_STOOD || job->phase == JSI_JOB_LOOKING ||
+    bool stood = job->predecessor != NULL || job->phase == JSI_JOB_STOOD ||
+                 job->phase == JSI_JOB_LOOKING ||
                  (job->generation == 0 && job->phase == JSI_JOB_IDLE);
     if (stood) {
         return JOBSCHED_OK; /* this is for nodes with the definition in force */

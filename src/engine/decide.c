@@ -9,13 +9,13 @@
 
 int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms)
 {
-    if (job->spec.jitter_ms <= 0) {
+    if (jsi_policies(job)->jitter_ms <= 0) {
         return 0;
     }
     /* Never beyond the next occurrence: occurrences go on in their order, and one that waits for
      * the one before it would count as missed. */
-    int64_t below_ms = job->spec.jitter_ms;
-    int64_t next_ms = jobsched_schedule_next(job->schedule, scheduled_ms);
+    int64_t below_ms = jsi_policies(job)->jitter_ms;
+    int64_t next_ms = jobsched_schedule_next(jsi_schedule(job), scheduled_ms);
     if (next_ms != JOBSCHED_NONE && next_ms - scheduled_ms < below_ms) {
         below_ms = next_ms - scheduled_ms;
     }
@@ -31,8 +31,9 @@ static void ask_run(jsi_job *job, int kind)
     job->ask.when_held = jsi_when_held(job);
     /* "Each missed occurrence" would be defeated if the second were skipped because the first
      * still runs. */
-    if (kind == JOBSCHED_KIND_CATCH_UP && job->spec.misfire == JOBSCHED_MISFIRE_ALL &&
-        job->spec.overlap == JOBSCHED_OVERLAP_SKIP) {
+    if (job->predecessor == NULL && kind == JOBSCHED_KIND_CATCH_UP &&
+        jsi_policies(job)->misfire == JOBSCHED_MISFIRE_ALL &&
+        jsi_policies(job)->overlap == JOBSCHED_OVERLAP_SKIP) {
         job->ask.when_held = JOBSCHED_HELD_WAIT;
     }
 }
@@ -44,7 +45,7 @@ static void ask_skip(jsi_job *job, int64_t last_ms, int outcome)
     job->ask.kind = JOBSCHED_CLAIM_SKIP;
     job->ask.skip_outcome = outcome;
     job->ask.skip_first_ms = job->next_ms;
-    job->ask.skip_count = (uint64_t)jsi_schedule_count(job->schedule, job->mark_ms, last_ms,
+    job->ask.skip_count = (uint64_t)jsi_schedule_count(jsi_schedule(job), job->mark_ms, last_ms,
                                                        JSI_SKIP_COUNT_MAX, &job->ask.scheduled_ms);
     job->ask.skip_count += JSI_MUTANT(skip_miscounted);
 }
@@ -52,12 +53,12 @@ static void ask_skip(jsi_job *job, int64_t last_ms, int outcome)
 /* Runs the latest occurrence that is due and closes those before it. */
 static void ask_latest(jsi_job *job, int64_t now_ms, int kind, int skip_outcome)
 {
-    int64_t last_ms = jobsched_schedule_previous(job->schedule, now_ms + 1);
+    int64_t last_ms = jobsched_schedule_previous(jsi_schedule(job), now_ms + 1);
     if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE && JSI_MUTANT(skip_unclaimed)) {
         job->next_ms = last_ms;
         ask_run(job, kind);
     } else if (last_ms > job->next_ms && last_ms != JOBSCHED_NONE) {
-        ask_skip(job, jobsched_schedule_previous(job->schedule, last_ms), skip_outcome);
+        ask_skip(job, jobsched_schedule_previous(jsi_schedule(job), last_ms), skip_outcome);
     } else {
         ask_run(job, kind);
     }
@@ -65,8 +66,8 @@ static void ask_latest(jsi_job *job, int64_t now_ms, int kind, int skip_outcome)
 
 static void ask_misfire_once(jsi_job *job, int64_t now_ms)
 {
-    int64_t grace_ms = job->spec.misfire_grace_ms;
-    int64_t last_ms = jobsched_schedule_previous(job->schedule, now_ms + 1);
+    int64_t grace_ms = jsi_policies(job)->misfire_grace_ms;
+    int64_t last_ms = jobsched_schedule_previous(jsi_schedule(job), now_ms + 1);
     if (grace_ms > 0 && last_ms != JOBSCHED_NONE && now_ms - last_ms > grace_ms) {
         ask_skip(job, last_ms, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     } else {
@@ -79,14 +80,14 @@ static void ask_misfire_all(jsi_job *job, int64_t now_ms)
     /* Finds the oldest of the latest "limit" occurrences from the end, so that the work is
      * bounded by the limit and not by how long the cluster was down. */
     int64_t oldest_ms = now_ms + 1;
-    for (uint32_t i = 0; i < job->spec.misfire_limit && oldest_ms > job->next_ms; i++) {
-        oldest_ms = jobsched_schedule_previous(job->schedule, oldest_ms);
+    for (uint32_t i = 0; i < jsi_policies(job)->misfire_limit && oldest_ms > job->next_ms; i++) {
+        oldest_ms = jobsched_schedule_previous(jsi_schedule(job), oldest_ms);
         if (oldest_ms == JOBSCHED_NONE) {
             oldest_ms = job->next_ms;
         }
     }
     if (oldest_ms > job->next_ms) {
-        ask_skip(job, jobsched_schedule_previous(job->schedule, oldest_ms),
+        ask_skip(job, jobsched_schedule_previous(jsi_schedule(job), oldest_ms),
                  JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     } else {
         ask_run(job, JOBSCHED_KIND_CATCH_UP);
@@ -95,11 +96,12 @@ static void ask_misfire_all(jsi_job *job, int64_t now_ms)
 
 static void ask_misfire(const jobsched *s, jsi_job *job, int64_t now_ms)
 {
-    switch (job->spec.misfire) {
+    switch (jsi_policies(job)->misfire) {
     case JOBSCHED_MISFIRE_SKIP:
-        ask_skip(job,
-                 jobsched_schedule_previous(job->schedule, now_ms - s->settings.misfire_after_ms),
-                 JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
+        ask_skip(
+            job,
+            jobsched_schedule_previous(jsi_schedule(job), now_ms - s->settings.misfire_after_ms),
+            JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
         break;
     case JOBSCHED_MISFIRE_ALL:
         ask_misfire_all(job, now_ms);
@@ -115,7 +117,7 @@ void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms)
     job->ask.after_ms = job->mark_ms;
     job->ask.unresolved = false;
     job->ask.decided_ms = now_ms;
-    if (job->delay_ms > 0) {
+    if (jsi_delay_ms(job) > 0) {
         /* It cannot be missed, and what comes before the end of the last run is no occurrence. */
         ask_run(job, JOBSCHED_KIND_SCHEDULED);
         job->ask.when_held = JOBSCHED_HELD_WAIT;
@@ -123,9 +125,9 @@ void jsi_decide(const jobsched *s, jsi_job *job, int64_t now_ms)
     }
     int64_t late_ms = now_ms - job->next_ms - jsi_jitter(job, job->next_ms);
     if (job->waits && job->ask.kind == JOBSCHED_KIND_CATCH_UP &&
-        job->spec.misfire == JOBSCHED_MISFIRE_ALL) {
+        jsi_policies(job)->misfire == JOBSCHED_MISFIRE_ALL) {
         ask_run(job, JOBSCHED_KIND_CATCH_UP);
-    } else if (job->waits && job->spec.overlap == JOBSCHED_OVERLAP_QUEUE) {
+    } else if (job->waits && jsi_policies(job)->overlap == JOBSCHED_OVERLAP_QUEUE) {
         /* One waits: the latest. It is not missed, it was held. */
         ask_latest(job, now_ms, JOBSCHED_KIND_SCHEDULED, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
     } else if (late_ms <= s->settings.misfire_after_ms) {

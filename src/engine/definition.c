@@ -8,25 +8,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-int jsi_definition_make(const jobsched *s, jsi_job *job)
+/* Of a list of calendars, in their order; 0: there are none. */
+static uint64_t fingerprint(const jobsched_calendar *const *calendars)
 {
-    const jobsched_job_spec *spec = &job->spec;
-    char text[JOBSCHED_DEFINITION_BYTES + 1];
-    uint64_t calendars = 0; /* in their order */
-    for (size_t i = 0; spec->calendars != NULL && spec->calendars[i] != NULL; i++) {
-        calendars = jsi_mix64(calendars ^ jsi_calendar_fingerprint(spec->calendars[i]));
+    uint64_t hash = 0;
+    for (size_t i = 0; calendars != NULL && calendars[i] != NULL; i++) {
+        hash = jsi_mix64(hash ^ jsi_calendar_fingerprint(calendars[i]));
     }
+    return hash;
+}
+
+/* Returns false when it does not fit. */
+static bool write_text(const jobsched_job_spec *spec, char out_text[JOBSCHED_DEFINITION_BYTES + 1])
+{
     int length = snprintf(
-        text, sizeof text,
+        out_text, JOBSCHED_DEFINITION_BYTES + 1,
         "schedule=%s\ntimezone=%s\nmisfire=%d,%u,%lld\noverlap=%d\nrecover=%d,%u\njitter=%lld\n"
         "disabled=%d\ndst=%d,%d\ncalendars=%d,%016llx\n",
-        job->text, spec->timezone == NULL ? "" : spec->timezone, spec->misfire, spec->misfire_limit,
-        (long long)spec->misfire_grace_ms, spec->overlap, spec->recover, spec->recover_limit,
-        (long long)spec->jitter_ms, spec->disabled != 0, spec->dst_gap, spec->dst_overlap,
-        spec->calendar_policy, (unsigned long long)calendars);
-    if (length < 0 || (size_t)length >= sizeof text) {
+        spec->schedule, spec->timezone == NULL ? "" : spec->timezone, spec->misfire,
+        spec->misfire_limit, (long long)spec->misfire_grace_ms, spec->overlap, spec->recover,
+        spec->recover_limit, (long long)spec->jitter_ms, spec->disabled != 0, spec->dst_gap,
+        spec->dst_overlap, spec->calendar_policy, (unsigned long long)fingerprint(spec->calendars));
+    return length >= 0 && length <= JOBSCHED_DEFINITION_BYTES;
+}
+
+int jsi_definition_make(const jobsched *s, jsi_job *job)
+{
+    char text[JOBSCHED_DEFINITION_BYTES + 1];
+    if (!write_text(&job->spec, text)) {
         return jobsched_fail(JOBSCHED_EINVAL, 0, "definition of job '%s' is longer than %d bytes",
-                             spec->name, JOBSCHED_DEFINITION_BYTES);
+                             job->spec.name, JOBSCHED_DEFINITION_BYTES);
     }
     job->definition = jsi_strdup(&s->allocator, text);
     return job->definition == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
@@ -69,6 +80,88 @@ void jsi_definition_read(const char *text, jsi_definition *out_definition)
         definition->dst_gap = (int32_t)strtol(numbers, NULL, 10);
         definition->dst_overlap = (int32_t)strtol(comma + 1, NULL, 10);
     }
+}
+
+/* The numbers of a line, with commas between them; 0 where there is none. */
+static void read_numbers(const char *text, const char *key, long long out_numbers[3])
+{
+    char value[80];
+    read_value(text, key, "\n", value, sizeof value);
+    char *at = value;
+    for (size_t i = 0; i < 3; i++) {
+        out_numbers[i] = strtoll(at, &at, 10);
+        at += *at == ',';
+    }
+}
+
+/* Fills a spec with what a text tells, and has the text made of it again: whatever this library
+ * does not know, or reads otherwise than it was meant, shows in that. */
+static int read_spec(const jsi_job *job, const char *text, jsi_definition *definition,
+                     jobsched_job_spec *out_spec)
+{
+    char again[JOBSCHED_DEFINITION_BYTES + 1];
+    long long numbers[3];
+    jobsched_job_spec *spec = out_spec;
+    jsi_definition_read(text, definition);
+    JOBSCHED_INIT(spec);
+    spec->name = job->name;
+    spec->run = job->spec.run;
+    spec->allow_never = 1;
+    spec->schedule = definition->schedule;
+    spec->timezone = definition->timezone[0] == '\0' ? NULL : definition->timezone;
+    spec->disabled = definition->disabled;
+    spec->dst_gap = definition->dst_gap;
+    spec->dst_overlap = definition->dst_overlap;
+    read_numbers(text, "\nmisfire=", numbers);
+    spec->misfire = (int32_t)numbers[0];
+    spec->misfire_limit = (uint32_t)numbers[1];
+    spec->misfire_grace_ms = numbers[2];
+    read_numbers(text, "\noverlap=", numbers);
+    spec->overlap = (int32_t)numbers[0];
+    read_numbers(text, "\nrecover=", numbers);
+    spec->recover = (int32_t)numbers[0];
+    spec->recover_limit = (uint32_t)numbers[1];
+    read_numbers(text, "\njitter=", numbers);
+    spec->jitter_ms = numbers[0];
+    read_numbers(text, "\ncalendars=", numbers);
+    spec->calendar_policy = (int32_t)numbers[0];
+    bool same = write_text(spec, again) && strcmp(again, text) == 0;
+    if (!same) {
+        spec->calendars = job->spec.calendars;
+        same = write_text(spec, again) && strcmp(again, text) == 0;
+    }
+    if (!same) {
+        return jobsched_fail(JOBSCHED_EPARSE, 0,
+                             "it has calendars that are not given here, or was written by another "
+                             "kind of client");
+    }
+    return jsi_spec_check(spec);
+}
+
+int jsi_definition_understand(jobsched *s, const jsi_job *job, const char *text,
+                              jsi_predecessor **out_predecessor)
+{
+    jsi_predecessor *made = jsi_new(&s->allocator, sizeof *made);
+    if (made == NULL) {
+        return JOBSCHED_ENOMEM;
+    }
+    jsi_definition definition;
+    int failed = read_spec(job, text, &definition, &made->spec);
+    failed = failed != 0 ? failed : jsi_spec_parse(s, &made->spec, &made->schedule);
+    if (failed == JOBSCHED_ENOMEM) {
+        jsi_free(&s->allocator, made);
+        return failed;
+    }
+    if (failed != 0) {
+        (void)snprintf(made->why_not, sizeof made->why_not, "%s", jobsched_last_error()->message);
+    } else {
+        made->delay_ms = jsi_schedule_delay_ms(made->schedule);
+    }
+    /* Only the policies are kept. */
+    made->spec.schedule = made->spec.timezone = NULL;
+    made->spec.calendars = NULL;
+    *out_predecessor = made;
+    return JOBSCHED_OK;
 }
 
 static int64_t after(const jobsched_schedule *schedule, const jobsched_job_record *record)

@@ -10,8 +10,8 @@ static int outcome_of_lost(const jobsched *s, const jobsched_run *run, int resul
         /* Not lost yet, only given up by jobsched_close; the ledger refuses it if it was lost. */
         return result == JOBSCHED_OK ? JOBSCHED_OUTCOME_SUCCEEDED : JOBSCHED_OUTCOME_INTERRUPTED;
     }
-    return run->job->spec.recover == JOBSCHED_RECOVER_RERUN ? JOBSCHED_OUTCOME_INTERRUPTED
-                                                            : JOBSCHED_OUTCOME_LEASE_LOST;
+    return run->recover == JOBSCHED_RECOVER_RERUN ? JOBSCHED_OUTCOME_INTERRUPTED
+                                                  : JOBSCHED_OUTCOME_LEASE_LOST;
 }
 
 /* What a result means once no attempt follows. */
@@ -103,7 +103,7 @@ static void count_outcome(jobsched_stats *stats, int outcome)
 static void note_end_locked(jobsched *s, jsi_job *job, int64_t now_ms)
 {
     job->last_end_ms = now_ms;
-    if (job->delay_ms > 0 && job->phase == JSI_JOB_ARMED) {
+    if (jsi_delay_ms(job) > 0 && job->phase == JSI_JOB_ARMED) {
         jsi_due_disarm(&s->due, &job->due);
         jsi_job_rearm_locked(s, job);
     }

@@ -12,14 +12,15 @@ static jobsched_claim question(const jsi_ask *ask)
                             .scheduled_ms = ask->scheduled_ms,
                             .after_ms = ask->after_ms,
                             .lease_ms = job->lease_ms,
-                            .delay_ms = ask->kind == JOBSCHED_KIND_SCHEDULED ? job->delay_ms : 0,
+                            .delay_ms =
+                                ask->kind == JOBSCHED_KIND_SCHEDULED ? jsi_delay_ms(job) : 0,
                             .skip_first_ms = ask->skip_first_ms,
                             .skip_count = ask->skip_count,
                             .skip_outcome = ask->skip_outcome,
                             .kind = ask->kind,
                             .when_held = ask->when_held,
-                            .recover = job->spec.recover,
-                            .recover_limit = job->spec.recover_limit};
+                            .recover = jsi_policies(job)->recover,
+                            .recover_limit = jsi_policies(job)->recover_limit};
 }
 
 /* Makes the runs that may be granted before the claim is sent: a grant must never be lost for

@@ -22,6 +22,7 @@
 #include "base/mutant.h"
 #include "engine/due.h"
 #include "engine/limits.h"
+#include "engine/replace.h"
 #include "engine/timesync.h"
 
 #include <jobsched/backend.h>
@@ -55,7 +56,8 @@ enum jsi_phase {
     JSI_JOB_READY,    /* its ask is in s->ready */
     JSI_JOB_CLAIMING, /* its ask is with the backend */
     JSI_JOB_ANNOUNCING,
-    JSI_JOB_LOOKING, /* what is in force is to be looked at: in s->looking, or with the backend */
+    JSI_JOB_LOOKING, /* what is in force is to be looked at: in s->looking or s->looking_later, or
+                        with the backend */
     JSI_JOB_STOOD    /* another definition is in force: in s->stood */
 };
 
@@ -72,8 +74,11 @@ typedef struct jsi_job {
     int64_t delay_ms; /* of "@after D"; else 0 */
 
     /* guarded by s->lock */
-    jsi_link link; /* in s->unannounced, s->looking or s->stood */
+    jsi_link link; /* in s->unannounced, s->looking, s->looking_later or s->stood */
     jsi_due_entry due;
+    jsi_predecessor
+        *predecessor; /* NULL: it acts under its own definition. Else generation, mark_ms
+                                      and next_ms are of this one */
     jsi_ask ask;
     uint32_t references;  /* the table, each run, each extra ask, each batch it is in */
     uint32_t active_runs; /* of those in s->active */
@@ -81,11 +86,13 @@ typedef struct jsi_job {
     double average_run_ms; /* once has_run */
     bool has_run;
     bool withdrawn;
-    bool leads;          /* the reserved job, whose run is leadership (leader.c); fixed */
-    bool announced;      /* the backend may know that this node registers it */
-    bool looks_again;    /* it stood down before this look */
-    bool waits;          /* next_ms was refused as held, and is to be asked again */
-    uint64_t generation; /* 0: not announced yet, or another definition is in force */
+    bool leads;                   /* the reserved job, whose run is leadership (leader.c); fixed */
+    bool announced;               /* the backend may know that this node registers it */
+    bool looks_again;             /* it stood down before this look */
+    bool waits;                   /* next_ms was refused as held, and is to be asked again */
+    bool replaces;                /* announced, and to replace what is in force: pending */
+    uint64_t replaced_generation; /* what was in force when it was announced */
+    uint64_t generation;          /* 0: not announced yet, or another definition is in force */
     int64_t last_end_ms; /* of the last run anywhere, as far as we know; JOBSCHED_NONE: none */
     int64_t mark_ms;     /* all occurrences up to here are accounted for, as far as we know */
     int64_t next_ms;     /* the first occurrence after mark_ms; JOBSCHED_NONE when there is none */
@@ -110,6 +117,7 @@ struct jobsched_run {
     int64_t scheduled_ms;
     int32_t kind;
     uint32_t grant_attempt;
+    int32_t recover; /* as it was claimed: enum jobsched_recover */
 
     /* read without the lock by jobsched_run_should_stop */
     _Atomic int64_t lease_until_mono_ms;
@@ -201,14 +209,18 @@ struct jobsched {
     jsi_due due;
     jsi_link overrides; /* of override.c, oldest first */
     size_t override_count;
-    jsi_link unannounced;       /* jsi_job.link */
-    jsi_link looking;           /* jsi_job.link: their definitions in force are to be looked at */
-    jsi_link stood;             /* jsi_job.link: others' definitions are in force */
-    jsi_link withdrawing;       /* of announce.c: registrations to be taken back */
-    int64_t look_mono_ms;       /* s->looking rests until then */
-    int64_t stood_look_mono_ms; /* when s->stood is looked at again */
-    jsi_link ready;             /* jsi_ask.link: to be claimed, oldest first */
-    jsi_link held;              /* jsi_ask.link: asks that are to be repeated at their instant */
+    jsi_link unannounced;   /* jsi_job.link */
+    jsi_link looking;       /* jsi_job.link: their definitions in force are to be looked at */
+    jsi_link looking_later; /* jsi_job.link: the same, from looking_later_mono_ms on */
+    jsi_link stood;         /* jsi_job.link: others' definitions are in force */
+    jsi_link withdrawing;   /* of announce.c: registrations to be taken back */
+    int64_t look_mono_ms;   /* s->looking rests until then */
+    int64_t looking_later_mono_ms;
+    int64_t standby_look_mono_ms; /* when who does not lead looks again at what is to be replaced */
+    size_t predecessors;          /* jobs that have one */
+    int64_t stood_look_mono_ms;   /* when s->stood is looked at again */
+    jsi_link ready;               /* jsi_ask.link: to be claimed, oldest first */
+    jsi_link held;                /* jsi_ask.link: asks that are to be repeated at their instant */
     size_t extra_asks;
 
     jsi_timesync sync;
@@ -292,9 +304,10 @@ static inline int64_t jsi_earlier(int64_t one, int64_t other)
 /* What becomes of an occurrence of the job while another run holds it. */
 static inline int32_t jsi_when_held(const jsi_job *job)
 {
-    switch (job->spec.overlap) {
+    switch (jsi_policies(job)->overlap) {
     case JOBSCHED_OVERLAP_QUEUE:
-        return JOBSCHED_HELD_WAIT;
+        /* A long run is no reason to hold up a new definition. */
+        return job->predecessor == NULL ? JOBSCHED_HELD_WAIT : JOBSCHED_HELD_SKIP;
     case JOBSCHED_OVERLAP_ALLOW:
         return JOBSCHED_HELD_ALLOW;
     default:
@@ -328,6 +341,9 @@ int jsi_spec_parse(jobsched *s, const jobsched_job_spec *spec, jobsched_schedule
  * lock NOT held. */
 void jsi_job_release(jobsched *s, jsi_job *job);
 
+/* What the functions below, and jsi_definition_understand(), can make a job of. */
+int jsi_spec_check(const jobsched_job_spec *spec);
+
 /* Waits for the next occurrence after job->mark_ms, if there is anything to wait for. */
 void jsi_job_rearm_locked(jobsched *s, jsi_job *job);
 
@@ -341,6 +357,10 @@ void jsi_job_disarm_locked(jobsched *s, jsi_job *job);
 
 /* Sets job->definition. */
 int jsi_definition_make(const jobsched *s, jsi_job *job);
+/* Makes a predecessor of the job out of the text of a definition. Fails for want of memory only.
+ * Needs the lock not held, and a reference to the job. */
+int jsi_definition_understand(jobsched *s, const jsi_job *job, const char *text,
+                              jsi_predecessor **out_predecessor);
 /* Never fails: what the text does not tell is "" and 0. */
 void jsi_definition_read(const char *text, jsi_definition *out_definition);
 /* The next occurrence of a job of the cluster by a definition. Needs the lock not held. */

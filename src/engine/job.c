@@ -25,7 +25,7 @@ static int check_number(const char *what, int64_t value, int64_t low, int64_t hi
     return JOBSCHED_OK;
 }
 
-static int check_spec(const jobsched_job_spec *spec)
+int jsi_spec_check(const jobsched_job_spec *spec)
 {
     if (spec->schedule == NULL || spec->run == NULL) {
         const char *what = spec->schedule == NULL ? "schedule" : "run";
@@ -148,7 +148,7 @@ static int copy_calendars(const jobsched *s, jsi_job *job)
 int jsi_job_new(jobsched *s, const jobsched_job_spec *spec, jsi_job **out_job)
 {
     int failed = jsi_name_check("job", spec->name);
-    failed = failed != 0 ? failed : check_spec(spec);
+    failed = failed != 0 ? failed : jsi_spec_check(spec);
     if (failed != 0) {
         return failed;
     }
@@ -188,6 +188,9 @@ void jsi_job_release(jobsched *s, jsi_job *job)
 {
     (void)pthread_mutex_lock(&s->lock);
     bool last = --job->references == 0;
+    if (last) {
+        jsi_replace_end_locked(s, job);
+    }
     (void)pthread_mutex_unlock(&s->lock);
     if (last) {
         jsi_call_user_data_free(&job->spec);
@@ -200,16 +203,22 @@ void jsi_job_release(jobsched *s, jsi_job *job)
 static int64_t next_after_mark(const jsi_job *job)
 {
     int64_t from_ms = job->mark_ms;
-    if (job->delay_ms > 0 && job->last_end_ms != JOBSCHED_NONE && job->last_end_ms > from_ms) {
+    if (jsi_delay_ms(job) > 0 && job->last_end_ms != JOBSCHED_NONE && job->last_end_ms > from_ms) {
         from_ms = job->last_end_ms;
     }
-    return job->leads ? from_ms + job->delay_ms : jobsched_schedule_next(job->schedule, from_ms);
+    return job->leads ? from_ms + job->delay_ms
+                      : jobsched_schedule_next(jsi_schedule(job), from_ms);
 }
 
 void jsi_job_rearm_locked(jobsched *s, jsi_job *job)
 {
     job->waits = false;
-    job->next_ms = job->spec.disabled ? JOBSCHED_NONE : next_after_mark(job);
+    bool never = jsi_policies(job)->disabled || jsi_schedule(job) == NULL;
+    job->next_ms = never ? JOBSCHED_NONE : next_after_mark(job);
+    if (job->predecessor != NULL) {
+        jsi_replace_rearm_locked(s, job);
+        return;
+    }
     if (job->next_ms != JOBSCHED_NONE && JSI_MUTANT(rearm_from_now)) {
         job->next_ms = jobsched_schedule_next(job->schedule, jsi_now_locked(s));
     }

@@ -121,8 +121,8 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
     jobsched *s = visit_data;
     (void)pthread_mutex_lock(&s->lock);
     jsi_job *job = jsi_map_find(&s->jobs, record->job);
-    bool known = job != NULL && job->phase == JSI_JOB_ARMED && !record->removed &&
-                 record->version == job->spec.version &&
+    bool known = job != NULL && job->phase == JSI_JOB_ARMED && job->predecessor == NULL &&
+                 !record->removed && record->version == job->spec.version &&
                  strcmp(record->definition, job->definition) == 0;
     if (known && (record->mark_at_ms > job->mark_ms || record->generation != job->generation)) {
         job->generation = record->generation;

@@ -81,6 +81,9 @@ enum {
     JSI_LOOKS_MAX = 16,
     JSI_STOOD_LOOK_MIN_MS = 10 * 1000,
     JSI_STOOD_LOOKS_MAX = 64,
+    /* A definition that could not be put in force, since something came between, is tried again
+     * after this: what comes between are occurrences, at most one a second. */
+    JSI_LOOK_LATER_MS = 50,
 
     /* jobsched_wait() polls: soon at first, since most runs are short; a cluster of waiters is no
      * load at the last. */

@@ -19,7 +19,8 @@ int jobsched_next_run(jobsched *scheduler, const char *job_name, int64_t *out_at
     if (job != NULL) {
         /* Who stands by does not follow what the leader does. */
         bool known =
-            job->phase != JSI_JOB_NEW && job->phase != JSI_JOB_ANNOUNCING &&
+            job->predecessor == NULL && job->phase != JSI_JOB_NEW &&
+            job->phase != JSI_JOB_ANNOUNCING &&
             (jsi_leads_locked(s) || job->phase == JSI_JOB_STOOD || job->phase == JSI_JOB_IDLE);
         next_ms = known                ? job->next_ms
                   : job->spec.disabled ? JOBSCHED_NONE

@@ -33,6 +33,9 @@ static int renew_schedule(jobsched *s, jsi_job *job)
     job->schedule = schedule;
     /* What is with the backend, or about to be, was due by the old data; it goes on from there
      * by the new. */
+    if (job->predecessor != NULL) {
+        job->predecessor->outdated = true;
+    }
     if (job->phase == JSI_JOB_ARMED && !job->waits) {
         jsi_due_disarm(&s->due, &job->due);
         jsi_job_rearm_locked(s, job);

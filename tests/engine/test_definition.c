@@ -64,7 +64,7 @@ static void test_both_sides_hear_of_a_conflict(void **state)
                            "another node's"));
     assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), 1);
     world_run(&world, 10 * LEASE_MS);
-    assert_equal(fake_backend_calls(&world.fake, FAKE_ANNOUNCE), 1);
+    assert_equal(fake_backend_calls(&world.fake, FAKE_ANNOUNCE), 2);
     assert_equal(told(&world, JOBSCHED_EVENT_JOB_CONFLICT), 2);
     assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), 1);
     assert_equal(job.calls, 5);

@@ -112,30 +112,56 @@ static int replace_definition(struct store *store, struct fence *fence,
     return JOBSCHED_OK;
 }
 
+/* Whether the definition in force may go at once: nothing that it has due would be lost. */
+static int may_replace(const struct fence *fence, const jobsched_announcement *item, int64_t now_ms)
+{
+    switch (item->replace) {
+    case JOBSCHED_REPLACE_ASK:
+        return fence->removed;
+    case JOBSCHED_REPLACE_IF:
+        return fence->removed || (fence->generation == item->replaces &&
+                                  fence->mark_ms == item->after_ms && now_ms < item->before_ms);
+    default:
+        return 1;
+    }
+}
+
+static int announce_known(struct store *store, struct fence *fence, jobsched_announcement *item,
+                          int64_t now_ms)
+{
+    int differs = strcmp(item->definition, fence->definition) != 0;
+    if (item->version < fence->version || (item->version == fence->version && !differs)) {
+        return JOBSCHED_OK;
+    }
+    if (!may_replace(fence, item, now_ms)) {
+        item->pending = 1;
+        return JOBSCHED_OK;
+    }
+    item->conflict = item->version == fence->version && item->version > 0;
+    return replace_definition(store, fence, item, now_ms);
+}
+
 static int announce_one(struct store *store, jobsched_announcement *item, int64_t now_ms)
 {
     struct fence *fence = jsi_single_fence_find(store, item->job);
+    int code = JOBSCHED_OK;
     item->conflict = 0;
+    item->pending = 0;
     if (fence == NULL) {
         fence = create_fence(store, item, now_ms);
-        if (fence == NULL) {
-            return JOBSCHED_ENOMEM;
-        }
-    } else if (item->version > fence->version ||
-               (item->version == fence->version &&
-                strcmp(item->definition, fence->definition) != 0)) {
-        item->conflict = item->version == fence->version && item->version > 0;
-        int code = replace_definition(store, fence, item, now_ms);
-        if (code != JOBSCHED_OK) {
-            return code;
-        }
+        code = fence == NULL ? JOBSCHED_ENOMEM : JOBSCHED_OK;
+    } else {
+        code = announce_known(store, fence, item, now_ms);
     }
+    if (code != JOBSCHED_OK) {
+        return code;
+    }
+    item->in_force = item->version == fence->version && !item->pending;
     fence->registered = 1;
-    fence->dissents = item->version != fence->version;
+    fence->dissents = !item->in_force;
     item->generation = fence->generation;
     item->mark_ms = fence->mark_ms;
     item->last_end_ms = fence->last_end_ms;
-    item->in_force = item->version == fence->version;
     item->paused = fence->paused;
     item->removed = fence->removed;
     return JOBSCHED_OK;
