@@ -122,6 +122,12 @@ struct jsi_redis_lane {
     size_t sentinel;                 /* the one that answered last */
 };
 
+/* Since when all looks at the server's clock agree, and between what they say it is ahead of ours. */
+struct jsi_redis_span {
+    int64_t from_ms; /* monotonic */
+    int64_t low_ms, high_ms;
+};
+
 /* Where a node's heartbeat was when it was last seen to move. */
 struct jsi_redis_watch {
     char node[JSI_REDIS_ID_BYTES];
@@ -194,8 +200,10 @@ struct jsi_redis_store {
     size_t known_count, known_slots, known_capacity, known_free, bucket_count;
     struct jsi_redis_grant *grants;
     size_t grant_slots, grant_capacity;
-    /* The last look at the server's clock, and since when it has run in step with ours. */
-    int64_t look_sent_ms, look_got_ms, look_now_ms, steady_ms;
+    /* The last look at the server's clock, and two spans in which it has run in step with ours. */
+    int looked;
+    int64_t look_got_ms;
+    struct jsi_redis_span in_step[2]; /* the older one first */
     struct jsi_redis_watch *watches;
     size_t watch_count, watch_capacity;
     unsigned watch_round;

@@ -7,7 +7,11 @@
  * Takeover should come a lease after the last heartbeat, not a lease after the first look at it.
  * The server stamps heartbeats with its own clock, so their age is known where that clock can be
  * trusted: where it has run in step with ours, within narrow bounds, since before the heartbeat.
- * A clock that was stepped is out of step, and then only what we have seen ourselves counts.
+ * A clock that was stepped, or that is slewed faster than clocks drift, is out of step, and then
+ * only what we have seen ourselves counts. Looks are not compared with the one before, since many
+ * small steps make a large one, but all of a span together: what the server's clock is ahead of ours
+ * must be one number for all of them. Of two spans the older one reaches back a lease or more and
+ * is followed by the younger one, so that drift does not add up for ever.
  *
  * Where there is no memory for a node, it is never called dead by this. Locks: takes store->lock. */
 #include "store.h"
@@ -15,34 +19,52 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How exactly two looks at the server's clock must agree, in parts of the lease: together less
- * than the tenth of the lease by which the engine tells a run before its end (G5). */
+/* How exactly the looks of a span must agree, in parts of the lease: two of them may differ by two
+ * round trips and the slack, which is less than the tenth of the lease by which the engine tells a
+ * run before its end (G5). The drift is what clocks have that are kept by NTP (200 ppm), over the
+ * two leases that a span may last. */
 #define ROUND_TRIP_PART   40
 #define ROUND_TRIP_MAX_MS 50
 #define SLACK_PART        100
 #define SLACK_MAX_MS      10
+#define DRIFT_PART        2500
+#define DRIFT_MAX_MS      20
+
+static int64_t part(int64_t lease_ms, int64_t parts, int64_t max_ms)
+{
+    return lease_ms / parts > max_ms ? max_ms : lease_ms / parts;
+}
+
+static void narrow(struct jsi_redis_span *span, const struct jsi_redis_span *look)
+{
+    span->low_ms = look->low_ms > span->low_ms ? look->low_ms : span->low_ms;
+    span->high_ms = look->high_ms < span->high_ms ? look->high_ms : span->high_ms;
+}
 
 void jsi_redis_watch_clock(struct jsi_redis_store *store, int64_t sent_ms, int64_t got_ms,
                            int64_t now_ms)
 {
     int64_t lease_ms = store->config.lease_ms;
-    int64_t trip_max_ms = lease_ms / ROUND_TRIP_PART;
-    int64_t slack_ms = lease_ms / SLACK_PART;
-    trip_max_ms = trip_max_ms > ROUND_TRIP_MAX_MS ? ROUND_TRIP_MAX_MS : trip_max_ms;
-    slack_ms = slack_ms > SLACK_MAX_MS ? SLACK_MAX_MS : slack_ms;
+    int64_t slack_ms =
+        part(lease_ms, SLACK_PART, SLACK_MAX_MS) + part(lease_ms, DRIFT_PART, DRIFT_MAX_MS);
     (void)pthread_mutex_lock(&store->lock);
-    if (got_ms >= store->look_got_ms) { /* lanes may come out of order */
+    if (!store->looked || got_ms >= store->look_got_ms) { /* lanes may come out of order */
         /* What the server's clock is ahead of ours lies between these. */
-        int64_t low_ms = now_ms - got_ms, high_ms = now_ms - sent_ms;
-        int64_t low_before_ms = store->look_now_ms - store->look_got_ms;
-        int64_t high_before_ms = store->look_now_ms - store->look_sent_ms;
-        if (got_ms - sent_ms > trip_max_ms || low_ms > high_before_ms + slack_ms ||
-            high_ms < low_before_ms - slack_ms) {
-            store->steady_ms = got_ms;
+        struct jsi_redis_span look = {
+            .from_ms = got_ms, .low_ms = now_ms - got_ms, .high_ms = now_ms - sent_ms};
+        struct jsi_redis_span *older = &store->in_step[0], *younger = &store->in_step[1];
+        narrow(older, &look);
+        narrow(younger, &look); /* it is part of the older one, so it needs no judging */
+        if (!store->looked ||
+            got_ms - sent_ms > part(lease_ms, ROUND_TRIP_PART, ROUND_TRIP_MAX_MS) ||
+            older->low_ms > older->high_ms + slack_ms) {
+            *older = *younger = look;
+        } else if (got_ms - younger->from_ms >= lease_ms) {
+            *older = *younger;
+            *younger = look;
         }
-        store->look_sent_ms = sent_ms;
+        store->looked = 1;
         store->look_got_ms = got_ms;
-        store->look_now_ms = now_ms;
     }
     (void)pthread_mutex_unlock(&store->lock);
 }
@@ -86,7 +108,8 @@ void jsi_redis_watch(struct jsi_redis_store *store, const char *node, const char
             (void)snprintf(watch->beat, sizeof watch->beat, "%s", beat);
             /* The later of when it was, if the clocks can be trusted, and of since when they can. */
             int64_t since_ms = store->look_got_ms - (age_ms < 0 ? 0 : age_ms);
-            watch->since_ms = since_ms > store->steady_ms ? since_ms : store->steady_ms;
+            int64_t from_ms = store->in_step[0].from_ms;
+            watch->since_ms = since_ms > from_ms ? since_ms : from_ms;
         }
         watch->round = store->watch_round;
     }
