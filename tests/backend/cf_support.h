@@ -30,7 +30,7 @@ struct cf_test {
 extern const struct cf_test cf_open_tests[], cf_announce_tests[], cf_claim_tests[], cf_held_tests[],
     cf_run_tests[], cf_control_tests[], cf_trigger_tests[], cf_ledger_tests[], cf_names_tests[],
     cf_dead_tests[], cf_delay_tests[], cf_durable_tests[], cf_race_tests[], cf_memory_tests[],
-    cf_list_tests[];
+    cf_list_tests[], cf_replace_tests[];
 
 /* A clock that follows the real one at a distance that the test chooses. */
 struct cf_clock {

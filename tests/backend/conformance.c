@@ -7,9 +7,10 @@
 #define TESTS_MAX 200
 
 static const struct cf_test *const groups[] = {
-    cf_open_tests, cf_announce_tests, cf_claim_tests,   cf_held_tests,   cf_delay_tests,
-    cf_run_tests,  cf_control_tests,  cf_trigger_tests, cf_ledger_tests, cf_names_tests,
-    cf_list_tests, cf_dead_tests,     cf_durable_tests, cf_race_tests,   cf_memory_tests,
+    cf_open_tests,    cf_announce_tests, cf_replace_tests, cf_claim_tests,
+    cf_held_tests,    cf_delay_tests,    cf_run_tests,     cf_control_tests,
+    cf_trigger_tests, cf_ledger_tests,   cf_names_tests,   cf_list_tests,
+    cf_dead_tests,    cf_durable_tests,  cf_race_tests,    cf_memory_tests,
 };
 
 /* The initial state of every test is the subject; cf_setup() replaces it by a world. */
