@@ -11,23 +11,48 @@
 #include <time.h>
 #include <unistd.h>
 
-/* "scheme://user:password@host" and "?password=". */
+static int hex_digit(char character)
+{
+    const char *digits = "0123456789abcdefABCDEF";
+    const char *digit = character == '\0' ? NULL : strchr(digits, character);
+
+    return digit == NULL ? -1 : (int)(digit - digits) - (digit - digits < 16 ? 0 : 6);
+}
+
+/* Whether the word stands here, also with bytes as %XX, which client libraries decode. */
+static int stands_here(const char *text, const char *word)
+{
+    for (; *word != '\0'; word++, text++) {
+        int high = *text == '%' ? hex_digit(text[1]) : -1;
+        int low = high < 0 ? -1 : hex_digit(text[2]);
+
+        if (low >= 0 ? high * 16 + low != *word : *text != *word) {
+            return 0;
+        }
+        text += low >= 0 ? 2 : 0;
+    }
+    return 1;
+}
+
+/* "scheme://user:password@host" and "?password=". Libraries do not agree on where a password with
+ * '/', '?', '#' or '@' in it ends, so whatever one of them might take for one counts. */
 static int has_password(const char *url)
 {
+    /* All that libpq keeps from lists of processes; "sslpassword" ends like the first. */
+    static const char *const secrets[] = {
+        "password=", "oauth_client_secret=", "scram_client_key=", "scram_server_key="};
     const char *authority = strstr(url, "://");
-    size_t length, at;
+    const char *host = strrchr(url, '@');
 
-    if (strstr(url, "password=") != NULL) {
-        return 1;
+    for (const char *at = url; *at != '\0'; at++) {
+        for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+            if (stands_here(at, secrets[i])) {
+                return 1;
+            }
+        }
     }
-    if (authority == NULL) {
-        return 0;
-    }
-    authority += 3;
-    length = strcspn(authority, "/?#");
-    for (at = length; at > 0 && authority[at - 1] != '@'; at--) {
-    }
-    return at > 0 && memchr(authority, ':', at) != NULL;
+    return authority != NULL && host > authority &&
+           memchr(authority + 3, ':', (size_t)(host - authority) - 3) != NULL;
 }
 
 static int read_file(const ctl_request *request, char out_url[CTL_URL_BYTES])

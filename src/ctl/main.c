@@ -3,6 +3,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,8 +82,11 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int result = run(argc, argv);
+    int result;
 
+    /* Only which characters there are: numbers and messages are the same in every locale. */
+    (void)setlocale(LC_CTYPE, "");
+    result = run(argc, argv);
     /* What could not be written was not said. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         return result == CTL_OK ? ctl_fail(NULL, "standard output cannot be written") : result;

@@ -41,7 +41,7 @@ int ctl_json_instant(json_t *object, const char *name, int64_t at_ms);
 /* A number that need not fit into a double, so it is a text. */
 int ctl_json_token(json_t *object, const char *name, uint64_t token);
 
-/* A table for people, of printable ASCII. Any call may fail for want of memory, which
+/* A table for people, of cells that ctl_text_cell() has made. Any call may fail for want of memory, which
  * ctl_table_print() reports: the calls between take a table that failed. */
 typedef struct ctl_table ctl_table;
 ctl_table *ctl_table_new(const char *const *columns, size_t column_count);

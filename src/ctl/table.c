@@ -30,6 +30,8 @@ ctl_table *ctl_table_new(const char *const *columns, size_t column_count)
         }
     }
     if (!made->failed) {
+        /* The cells are escaped already (ctl_text_cell), and would be once more. */
+        (void)scols_table_enable_noencoding(made->table, 1);
         /* Cut to a terminal's width it would be another table there than in a pipe. */
         (void)scols_table_set_termforce(made->table, SCOLS_TERMFORCE_NEVER);
         (void)scols_table_enable_colors(made->table, ctl_colour(stdout, CTL_BOLD)[0] != '\0');

@@ -1,9 +1,15 @@
 /* text.c: text of any origin, made fit for terminals and for JSON. No state, no locks. */
 #include "ctl/text.h"
 
+#include <inttypes.h>
+#include <langinfo.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wctype.h>
+
+/* "\U0010ffff" with NUL, and four bytes of UTF-8. */
+#define SHOWN_BYTES 12
 
 /* The length of the character that begins here, 1 to 4, with its number; 0 when it is ill-formed.
  * The text ends with NUL, which no continuation byte is. */
@@ -39,24 +45,62 @@ static int is_acting(uint32_t number)
            (number >= 0x2066 && number <= 0x2069);
 }
 
+/* Beyond ASCII what is printed is what the locale's characters are taken for by the C library, and
+ * tables count columns by: main() has set it. */
+static int is_shown(uint32_t number)
+{
+    if (number < 0x80) {
+        return !is_acting(number);
+    }
+    return !is_acting(number) && strcmp(nl_langinfo(CODESET), "UTF-8") == 0 &&
+           iswprint((wint_t)number);
+}
+
+/* Writes the first character of a text as it is shown, with NUL; returns its length in the text. */
+static size_t show(const char *text, char out_shown[SHOWN_BYTES])
+{
+    uint32_t number = 0;
+    size_t length = decode((const unsigned char *)text, &number);
+
+    if (length == 0 || (number < 0x80 && !is_shown(number))) {
+        (void)snprintf(out_shown, SHOWN_BYTES, "\\x%02x", (unsigned char)text[0]);
+        return 1;
+    }
+    if (is_shown(number)) {
+        memcpy(out_shown, text, length);
+        out_shown[length] = '\0';
+    } else {
+        (void)snprintf(out_shown, SHOWN_BYTES, number > 0xffff ? "\\U%08" PRIx32 : "\\u%04" PRIx32,
+                       number);
+    }
+    return length;
+}
+
 void ctl_text_print(FILE *stream, const char *text)
 {
-    const unsigned char *at = (const unsigned char *)text;
+    char shown[SHOWN_BYTES];
 
-    while (*at != '\0') {
-        uint32_t number = 0;
-        size_t length = decode(at, &number);
-
-        if (length > 0 && !is_acting(number)) {
-            (void)fwrite(at, 1, length, stream);
-            at += length;
-            continue;
-        }
-        for (size_t i = 0; i < (length == 0 ? 1 : length); i++) {
-            (void)fprintf(stream, "\\x%02x", at[i]);
-        }
-        at += length == 0 ? 1 : length;
+    while (*text != '\0') {
+        text += show(text, shown);
+        (void)fputs(shown, stream);
     }
+}
+
+char *ctl_text_cell(const char *text, char *out_cell, size_t bytes)
+{
+    char shown[SHOWN_BYTES];
+    size_t used = 0;
+
+    while (*text != '\0') {
+        text += show(text, shown);
+        if (used + strlen(shown) >= bytes) {
+            break;
+        }
+        memcpy(out_cell + used, shown, strlen(shown));
+        used += strlen(shown);
+    }
+    out_cell[used] = '\0';
+    return out_cell;
 }
 
 void ctl_text_excerpt(FILE *stream, const char *text, size_t bytes)
@@ -91,25 +135,4 @@ char *ctl_text_utf8(const char *text)
         copy[used] = '\0';
     }
     return copy;
-}
-
-char *ctl_text_cell(const char *text, char *out_cell, size_t bytes)
-{
-    static const char digits[] = "0123456789abcdef";
-    size_t used = 0;
-
-    for (; *text != '\0' && used + 5 <= bytes; text++) {
-        unsigned char byte = (unsigned char)*text;
-
-        if (byte >= 0x20 && byte <= 0x7e && byte != '\\') {
-            out_cell[used++] = (char)byte;
-            continue;
-        }
-        out_cell[used++] = '\\';
-        out_cell[used++] = 'x';
-        out_cell[used++] = digits[byte >> 4];
-        out_cell[used++] = digits[byte & 15];
-    }
-    out_cell[used] = '\0';
-    return out_cell;
 }

@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /* Prints text so that no byte of it can act on a terminal: control characters (C1 and those that
- * change the direction of writing too) and bytes that are not UTF-8 become \xNN. */
+ * change the direction of writing too) and bytes that are not UTF-8 become \xNN or \uNNNN, and so
+ * does what the terminal's character set does not have. */
 void ctl_text_print(FILE *stream, const char *text);
 
 /* Prints at most this many bytes of a text, one column per byte: a tab is a blank, and what is not
@@ -14,8 +15,8 @@ void ctl_text_print(FILE *stream, const char *text);
 #define CTL_EXCERPT_BYTES 1024
 void ctl_text_excerpt(FILE *stream, const char *text, size_t bytes);
 
-/* Writes a text for a cell of a table, cut to fit and ended by NUL: what is not printable ASCII, and
- * the backslash, becomes \xNN. Returns out_cell. */
+/* Writes what ctl_text_print() prints, cut between characters to fit and ended by NUL. Returns
+ * out_cell. */
 char *ctl_text_cell(const char *text, char *out_cell, size_t bytes);
 
 /* A copy that is UTF-8 whatever text was ('?' for bytes that are not), to be released with free();

@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CELL_BYTES 220
+/* The longest name with each byte escaped; a table is to show all of it. */
+#define CELL_BYTES (4 * JOBSCHED_NAME_BYTES + 1)
 
 /* What a visitor fills: a table, or a list for JSON. */
 typedef struct ctl_listing {

@@ -106,12 +106,27 @@ static int see(const jobsched_check_record *check, void *user_data)
     return 0;
 }
 
+/* Why the store cannot be had, so that who reads ids alone knows where to look. */
+static const char *reach_id(int code)
+{
+    switch (code) {
+    case JOBSCHED_EACCESS:
+        return "lock.rights";
+    case JOBSCHED_ESCHEMA:
+    case JOBSCHED_ENOTFOUND: /* there is none yet */
+        return "lock.schema";
+    case JOBSCHED_EREFUSED:
+        return "lock.refused";
+    default:
+        return "lock.reachable";
+    }
+}
+
 /* Whether the store can be had at all is the first finding. */
 static void see_reach(ctl_examination *examination, int code)
 {
-    jobsched_check_record check = {.id = "lock.reachable",
-                                   .level = JOBSCHED_LEVEL_INFO,
-                                   .message = "the lock backend answers"};
+    jobsched_check_record check = {
+        .id = reach_id(code), .level = JOBSCHED_LEVEL_INFO, .message = "the lock backend answers"};
     char message[JOBSCHED_MESSAGE_BYTES];
 
     if (code != JOBSCHED_OK) {

@@ -212,9 +212,9 @@ function check_names(code, name, others)
 BEGIN {
     FS = "\t"
     libc_headers = "^(assert|ctype|dirent|dlfcn|endian|errno|fcntl|float|getopt|grp|inttypes|" \
-        "limits|link|locale|math|netdb|poll|pthread|pwd|sched|semaphore|signal|spawn|stdalign|" \
+        "langinfo|limits|link|locale|math|netdb|poll|pthread|pwd|sched|semaphore|signal|spawn|stdalign|" \
         "stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings|termios|" \
-        "time|unistd|wchar|arpa/.*|net/.*|netinet/.*|sys/.*|linux/.*)(\\.h)?$"
+        "time|unistd|wchar|wctype|arpa/.*|net/.*|netinet/.*|sys/.*|linux/.*)(\\.h)?$"
     client_headers["backends/sqlite"] = "^sqlite3\\.h$"
     client_headers["backends/postgres"] = "^libpq-fe\\.h$"
     client_headers["backends/redis"] = "^hiredis/hiredis(_ssl)?\\.h$"

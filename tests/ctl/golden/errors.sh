@@ -64,10 +64,29 @@ unset JOBSCHED_LOCK || true
 jobschedctl jobs
 jobschedctl jobs --lock redis://user:secret@localhost
 jobschedctl jobs --lock 'postgresql://localhost/app?password=secret'
+# Whatever a client library takes for a password, and what it does not although it was meant.
+jobschedctl jobs --lock 'redis://u:pa#ss@host'
+jobschedctl jobs --lock 'redis://u:pa/ss@host'
+jobschedctl jobs --lock 'redis://:pa?ss@host/0'
+jobschedctl jobs --lock 'redis://u:p@ss@host'
+jobschedctl jobs --lock 'postgresql://h/db?pass%77ord=secret'
+jobschedctl jobs --lock 'postgresql://h/db?user=u&%73slpassw%6Frd=secret'
+jobschedctl jobs --lock 'postgresql://h/db?scram_client_ke%79=secret' --json
+jobschedctl jobs --lock 'redis://h?sentinel=m&sentinel_password=secret'
 jobschedctl jobs --lock single:
 jobschedctl jobs --lock nix:
+# A user, a port and an '@' elsewhere are none.
+jobschedctl jobs --lock 'nix://user@h:1/db?name=passwor%'
+jobschedctl jobs --lock 'nix:user:secret@h'
 # Asking makes no store.
 jobschedctl jobs --lock sqlite:/nowhere/jobs.db
+jobschedctl doctor --lock sqlite:/nowhere/jobs.db
+# Nobody there: nothing is promised.
+jobschedctl pause x --lock redis://127.0.0.1:1
+jobschedctl pause x --lock postgresql://127.0.0.1:1/x
+jobschedctl trigger x --lock redis://127.0.0.1:1 --json
+jobschedctl doctor --lock redis://127.0.0.1:1
+jobschedctl doctor --lock postgresql://127.0.0.1:1/x --json
 jobschedctl jobs --lock sqlite:x --lock-file y
 jobschedctl jobs --lock-file /nowhere/at/all
 jobschedctl jobs --lock-file /dev/null --json
