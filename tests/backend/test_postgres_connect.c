@@ -284,6 +284,47 @@ static void test_environment_and_service(void **state)
     (void)unsetenv("PGSERVICEFILE");
 }
 
+/* G13: what a server says while a connection is made (here: the database's collation is of another
+ * version) is not printed, by no lane; libpq would, on the host's stderr. */
+static void test_notice_while_connecting_is_not_printed(void **state)
+{
+    struct cf_world *world = *state;
+    char path[96], own[128], said[512];
+    (void)snprintf(path, sizeof path, "%s/stderr", server);
+    (void)snprintf(own, sizeof own, "dbname=noted user=postgres host=%s", server);
+    postgres_do("CREATE DATABASE noted");
+    postgres_do("UPDATE pg_database SET datcollversion = 'older' WHERE datname = 'noted'");
+    (void)snprintf(world->url, sizeof world->url,
+                   "postgresql:///noted?host=%s&user=postgres&jobsched_schema=%s", server,
+                   postgres_schema);
+    (void)fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    FILE *file = fopen(path, "w+");
+    cf_true(kept >= 0 && file != NULL);
+    cf_equal(dup2(fileno(file), STDERR_FILENO), STDERR_FILENO);
+    struct cf_node node = {.backend = NULL};
+    cf_config(&node, world, "node", NULL);
+    int opened = node.driver->open(&node.config, &node.backend);
+    jobsched_call renewal = cf_call(JOBSCHED_LANE_KEEP), look = cf_call(JOBSCHED_LANE_ADMIN);
+    int renewed = opened != 0 ? opened : node.driver->renew(node.backend, &renewal, 0, NULL, 0);
+    int looked = opened != 0 ? opened : node.driver->runs(node.backend, &look, "x", 1, NULL, NULL);
+    node.driver->close(node.backend);
+    PQfinish(PQconnectdb(own)); /* the host's own connection: that one is told */
+    (void)fflush(stderr);
+    cf_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO); /* before anything is asserted */
+    (void)close(kept);
+    rewind(file);
+    int notices = 0;
+    while (fgets(said, sizeof said, file) != NULL) {
+        notices += strstr(said, "collation version") != NULL;
+    }
+    (void)fclose(file);
+    cf_equal(opened, JOBSCHED_OK);
+    cf_equal(renewed, JOBSCHED_OK);
+    cf_equal(looked, JOBSCHED_OK);
+    cf_equal(notices, 1);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +333,7 @@ int main(int argc, char **argv)
         TEST(test_resolver_that_hangs_later),
         TEST(test_tls),
         TEST(test_environment_and_service),
+        TEST(test_notice_while_connecting_is_not_printed),
     };
     if (argc > 2) {
         cmocka_set_test_filter(argv[2]);

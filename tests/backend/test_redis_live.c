@@ -129,6 +129,70 @@ static void test_vanished_lock_frees_nothing(void **state)
     cf_equal(redis_ask("EXISTS %s", key), 1);
 }
 
+/* G4, G9: a lock that no run explains holds its job as a run does: who would skip skips, and the
+ * ledger says so; who waits changes nothing, and so does a rerun; who may overlap is granted. */
+static void test_lock_that_no_run_explains_holds(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 5);
+    struct cf_row rows[8];
+    char key[REDIS_TEXT_BYTES];
+    key_of(world, key, "l:job");
+    jobsched_claim run = short_claim(&job, 1);
+    run.recover = JOBSCHED_RECOVER_RERUN;
+    run.recover_limit = 1;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
+    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_INTERRUPTED), JOBSCHED_LEASE_KEPT);
+    cf_ok(cf_control(node, JOBSCHED_VERB_TRIGGER, "job", "asked", NULL));
+    (void)redis_ask("SET %s somebody:9 PX 300000", key);
+
+    jobsched_claim waits = short_claim(&job, 2); /* HELD_WAIT */
+    cf_ask(node, &waits);
+    cf_answer(waits, HELD);
+    cf_equal(waits.holder_token, 0);
+    cf_equal(waits.mark_ms, job.mark_ms + 1);
+    cf_equal(cf_rows(node, "job", rows, 8), 2);
+
+    jobsched_claim rerun = run;
+    rerun.kind = JOBSCHED_KIND_RERUN;
+    rerun.after_ms = 0;
+    rerun.when_held = JOBSCHED_HELD_SKIP;
+    cf_ask(node, &rerun);
+    cf_answer(rerun, HELD);
+    cf_equal(cf_rows(node, "job", rows, 8), 2);
+
+    jobsched_claim skips = short_claim(&job, 2);
+    skips.when_held = JOBSCHED_HELD_SKIP;
+    cf_ask(node, &skips);
+    cf_answer(skips, HELD);
+    cf_equal(skips.mark_ms, job.mark_ms + 2);
+    cf_equal(cf_rows(node, "job", rows, 8), 3);
+    cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_OVERLAP);
+    cf_equal(rows[0].record.scheduled_at_ms, job.mark_ms + 2);
+
+    jobsched_claim asked = {.job = "job",
+                            .request = "asked",
+                            .generation = job.generation,
+                            .lease_ms = LEASE_MS,
+                            .kind = JOBSCHED_KIND_TRIGGER,
+                            .when_held = JOBSCHED_HELD_SKIP};
+    cf_ask(node, &asked);
+    cf_answer(asked, HELD);
+    cf_ask(node, &asked);
+    cf_answer(asked, DONE); /* it is skipped, not waiting any more */
+
+    jobsched_claim beside = short_claim(&job, 3);
+    beside.when_held = JOBSCHED_HELD_ALLOW;
+    cf_ask(node, &beside);
+    cf_answer(beside, GRANTED);
+    cf_equal(cf_finish(node, "job", beside.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    cf_equal(redis_ask("DEL %s", key), 1); /* nobody took it away */
+    cf_ask(node, &rerun);
+    cf_answer(rerun, GRANTED);
+}
+
 /* G10: a lease counts from the heartbeat, not from when somebody first saw it, as long as the
  * server's clock runs in step with ours. */
 static void test_age_of_a_heartbeat_counts(void **state)
@@ -483,6 +547,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         REDIS_TEST(test_takeover_within_the_lease),
         REDIS_TEST(test_vanished_lock_frees_nothing),
+        REDIS_TEST(test_lock_that_no_run_explains_holds),
         REDIS_TEST(test_age_of_a_heartbeat_counts),
         REDIS_TEST(test_stepped_clock_kills_nobody),
         REDIS_TEST(test_client_kill_is_survived),
