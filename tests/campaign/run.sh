@@ -40,6 +40,6 @@ if [ ! -x "$build/bin/campaign" ]; then
         -DJOBSCHED_BUILD_SQLITE=ON -DJOBSCHED_BUILD_POSTGRES=ON -DJOBSCHED_BUILD_REDIS=ON \
         > "$build.log" 2>&1 || { cat "$build.log" >&2; exit 1; }
 fi
-cmake --build "$build" --parallel 2 --target campaign >> "$build.log" 2>&1 ||
+cmake --build "$build" --parallel 2 --target campaign races >> "$build.log" 2>&1 ||
     { cat "$build.log" >&2; exit 1; }
 exec "$build/bin/campaign" --backend "$backend" --minutes "$minutes" ${seed:+--seed "$seed"}

@@ -33,12 +33,13 @@ awk 'FILENAME ~ /before$/ { if ($1 !~ /^#/ && NF >= 2 && $2 > most[$1]) { most[$
     $1 !~ /^#/ && NF >= 2 { count++; now[$1] = $2 }
     END {
         for (name in most) {
-            if (now[name] + 0 < most[name]) {
-                printf "floor \047%s\047 is %s; it was %s before and may only rise\n", name,
-                    name in now ? now[name] : "gone", most[name]
+            is = name in now ? now[name] : "gone"
+            if (is + 0 < most[name]) {
+                printf "floor \047%s\047 is %s; it was %s before and may only rise\n", name, is,
+                    most[name]
                 bad = 1
             }
         }
-        printf "%d floors, none has fallen\n", count
+        if (!bad) { printf "%d floors, none has fallen\n", count }
         exit bad
     }' "$work/before" "$floors"
