@@ -484,6 +484,58 @@ static void test_a_removal_holds(void **state)
     }
 }
 
+static void always_pending(struct fake_backend *fake, enum fake_operation operation, void *items,
+                           size_t count)
+{
+    (void)fake;
+    jobsched_announcement *item = items;
+    if (operation == FAKE_ANNOUNCE && count == 1 && strcmp(item->job, "job") == 0) {
+        item->replace = JOBSCHED_REPLACE_ASK;
+    }
+}
+
+/* G11: a backend that puts it off for ever is asked at a bounded pace, and other jobs go on. */
+static void test_no_round_without_a_pause(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job, other = {0};
+    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    old_build_put(&world, &spec);
+    world.fake.before = always_pending;
+    spec.schedule = "@every 2h";
+    start(&world, &spec);
+    jobsched_job_spec more = world_spec(&world, &other, "other", "@every 1s");
+    world_add(&world, &more);
+    world_run(&world, 10000);
+    assert_equal(other.calls, 10);
+    uint64_t announced = fake_backend_calls(&world.fake, FAKE_ANNOUNCE);
+    assert_true(announced >= 10);
+    assert_at_most(announced, 10000 / JSI_LOOK_LATER_MS + 10);
+    world_close(&world);
+}
+
+/* G14: triggers are not asked about meanwhile: they are for who has the definition in force. */
+static void test_triggers_are_left_alone(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job;
+    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    old_build_put(&world, &spec);
+    test_clock_advance(&world.clock, 3000);
+    spec.schedule = "@every 1h";
+    fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 3, false);
+    start(&world, &spec);
+    assert_non_null(known(&world)->predecessor);
+    assert_equal(jobsched_trigger(world.s, "job", "one", NULL), 0);
+    assert_equal(world.s->extra_asks, 0);
+    world_run(&world, LEASE_MS);
+    assert_equal(world_calls_of(&world, "job", JOBSCHED_KIND_TRIGGER), 1);
+    assert_equal(world_calls_of(&world, "job", JOBSCHED_KIND_SCHEDULED), 1);
+    world_close(&world);
+}
+
 /* The job is withdrawn, or the scheduler stopped, while it acts under the old definition, with a
  * claim whose outcome is unknown: that is asked again as it was, and nothing is fired twice. */
 static void test_the_end_comes_amid(void **state)
@@ -582,6 +634,8 @@ int main(void)
         cmocka_unit_test(test_a_backend_that_cannot_tell),
         cmocka_unit_test(test_who_stands_by_waits),
         cmocka_unit_test(test_a_removal_holds),
+        cmocka_unit_test(test_no_round_without_a_pause),
+        cmocka_unit_test(test_triggers_are_left_alone),
         cmocka_unit_test(test_the_end_comes_amid),
         cmocka_unit_test(test_zones_are_reloaded_amid),
         cmocka_unit_test(test_no_memory),
