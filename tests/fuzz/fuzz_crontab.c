@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     crontab *table = NULL;
     size_t lines = count_lines(data, size);
 
-    CHECK(crontab_parse((const char *)data, size, NAME_SPACE, &table) == 0);
+    CHECK(crontab_parse((const char *)data, size, NAME_SPACE, NULL, &table) == 0);
     CHECK(table->error_count + table->warning_count >= table->finding_count);
     for (size_t i = 0; i < table->entry_count; i++) {
         check_entry(table->entries[i], lines);

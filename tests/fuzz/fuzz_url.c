@@ -111,9 +111,18 @@ static int has_its_own(const struct fuzz_input *input)
            memmem(input->data, input->size, back, sizeof back - 1) != NULL;
 }
 
+/* Whether there is no '@' behind "://...:", but what cannot be a port: all that follows is secret,
+ * because '@' and the host may have been forgotten. */
+static int lacks_host(const char *colon)
+{
+    size_t length = strcspn(colon + 1, ",/?"), digits = strspn(colon + 1, "0123456789");
+
+    return strchr(colon, '@') == NULL && digits != length;
+}
+
 /* Whether all passwords are where passwords are: between "://...:" and the last '@' in front of the
  * options (behind a '?' only where that must be a part of the password), or as the value of the
- * parameter of that name. */
+ * parameter of that name; or where a port would be and '@' is missing. */
 static int is_secret(const char *url)
 {
     const char *begin = url + strcspn(url, ":/?@"), *end = memrchr(url, '@', strcspn(url, "?"));
@@ -129,7 +138,9 @@ static int is_secret(const char *url)
                     (strncmp(at - 10, "&password=", 10) == 0 ||
                      (at - 10 == options && strncmp(options, "?password=", 10) == 0));
 
-        if (!user && !value) {
+        int lacking = colon != NULL && colon < at && begin[3] != '[' && lacks_host(colon);
+
+        if (!user && !value && !lacking) {
             return 0;
         }
     }

@@ -29,7 +29,7 @@ case $seconds in
 '' | *[!0-9]*) echo "usage: run.sh [SECONDS | --fixed [TARGET...]]" >&2; exit 2 ;;
 esac
 if [ $# -eq 0 ]; then
-    set -- schedule tzif crontab calendar setting url redis postgres
+    set -- schedule tzif crontab calendar setting override url redis postgres
 fi
 if [ -z "${CC:-}" ]; then
     CC=clang
@@ -64,6 +64,7 @@ runs_of()
     crontab) echo 80000 ;;
     calendar) echo 20000 ;;
     setting) echo 30000 ;;
+    override) echo 4000 ;;
     url) echo 8000 ;;
     redis) echo 6000 ;;
     postgres) echo 3000 ;;
