@@ -1,5 +1,7 @@
 /* member.c: one process of the cluster that cluster.sh walks through: "member NAME" registers the
- * jobs, says "ready", and ends when its standard input does. The lock is that of the environment. */
+ * jobs, says "ready", and ends when its standard input does. "member NAME older" registers one of
+ * them as it was a version ago, "member NAME odd" one whose name and note are the node's name. The
+ * lock is that of the environment. */
 #include <jobsched.h>
 
 #include <poll.h>
@@ -9,8 +11,7 @@
 
 static int succeed(jobsched_run *run, void *user_data)
 {
-    (void)user_data;
-    (void)jobsched_run_note(run, "all well");
+    (void)jobsched_run_note(run, user_data == NULL ? "all well" : user_data);
     return jobsched_run_progress(run, 3, 3);
 }
 
@@ -31,17 +32,32 @@ static int linger(jobsched_run *run, void *user_data)
     return JOBSCHED_ECANCELED;
 }
 
-static int add(jobsched *s, const char *name, jobsched_run_fn run)
+static int add(jobsched *s, const char *name, jobsched_run_fn run, uint64_t version, void *data)
 {
     jobsched_job_spec spec;
 
     JOBSCHED_INIT(&spec);
     spec.name = name;
-    spec.schedule = "0 3 1 1 *"; /* nothing is due during the walk */
+    spec.schedule = version < 3 ? "0 4 1 1 *" : "0 3 1 1 *"; /* nothing is due during the walk */
     spec.timezone = "UTC";
-    spec.version = 3;
+    spec.version = version;
     spec.run = run;
+    spec.user_data = data;
     return jobsched_add(s, &spec, NULL);
+}
+
+static int add_all(jobsched *s, char *name, const char *kind)
+{
+    if (strcmp(kind, "older") == 0) {
+        return add(s, "nightly", succeed, 2, NULL);
+    }
+    if (strcmp(kind, "odd") == 0) {
+        return add(s, name, succeed, 3, name);
+    }
+    return add(s, "nightly", succeed, 3, NULL) != 0 ||
+           add(s, "broken", fail_with_7, 3, NULL) != 0 ||
+           add(s, "lingering", linger, 3, NULL) != 0 ||
+           add(s, "odd \x1b[2J'; DROP TABLE", succeed, 3, NULL) == 0;
 }
 
 int main(int argc, char **argv)
@@ -50,15 +66,17 @@ int main(int argc, char **argv)
     jobsched *s = NULL;
     char byte;
 
+    if (argc < 2) {
+        (void)fputs("member: a name is missing\n", stderr);
+        return 2;
+    }
     JOBSCHED_INIT(&options);
-    options.node_name = argc > 1 ? argv[1] : NULL;
+    options.node_name = argv[1];
     options.app_version = "1.2.3";
     options.lease_ms = 6000;
     options.request_timeout_ms = 2000;
     if (jobsched_set_from_environment(&options) != 0 || jobsched_open(&options, &s) != 0 ||
-        add(s, "nightly", succeed) != 0 || add(s, "broken", fail_with_7) != 0 ||
-        add(s, "lingering", linger) != 0 || add(s, "odd \x1b[2J'; DROP TABLE", succeed) == 0 ||
-        jobsched_start(s) != 0) {
+        add_all(s, argv[1], argc > 2 ? argv[2] : "") != 0 || jobsched_start(s) != 0) {
         (void)fprintf(stderr, "member: %s\n", jobsched_last_error()->message);
         return 1;
     }
