@@ -192,12 +192,14 @@ static void read_lines(reader *state, const char *text, size_t bytes)
     drop_comments(state);
 }
 
-int crontab_parse(const char *text, size_t bytes, const char *name_space, crontab **out_table)
+int crontab_parse(const char *text, size_t bytes, const char *name_space, const char *zone,
+                  crontab **out_table)
 {
     reader state;
 
     memset(&state, 0, sizeof state);
     state.name_space = name_space;
+    state.zone = state.default_zone = zone;
     state.table = calloc(1, sizeof *state.table);
     if (state.table == NULL) {
         return -1;
@@ -287,7 +289,7 @@ int crontab_read(const char *path, const char *name_space, crontab **out_table, 
     if (text == NULL) {
         (void)snprintf(message, message_bytes, "cannot be read: out of memory");
     } else if (read_all(fd, text, &bytes, message, message_bytes) == 0) {
-        result = crontab_parse(text, bytes, name_space, out_table);
+        result = crontab_parse(text, bytes, name_space, NULL, out_table);
         if (result != 0) {
             (void)snprintf(message, message_bytes, "cannot be read: out of memory");
         }

@@ -68,8 +68,10 @@ typedef struct crontab {
 } crontab;
 
 /* Reads a whole crontab from memory for jobs of this namespace. A bad line becomes a finding and does
- * not touch the others. -1: out of memory, *out_table is untouched. */
-int crontab_parse(const char *text, size_t bytes, const char *name_space, crontab **out_table);
+ * not touch the others. zone: of lines that none is set for, one that can be used; NULL: UTC.
+ * -1: out of memory, *out_table is untouched. */
+int crontab_parse(const char *text, size_t bytes, const char *name_space, const char *zone,
+                  crontab **out_table);
 
 /* Reads a file, which must be a regular one of at most CRONTAB_BYTES_MAX bytes. On -1 message tells
  * why in one line, without the path. */

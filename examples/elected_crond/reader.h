@@ -36,10 +36,11 @@ typedef struct reader {
     crontab *table;
     const char *name_space; /* borrowed */
     size_t entry_room, finding_room;
-    setting *settings;                 /* in force; the reader holds it */
-    int seconds;                       /* enum seconds_mode */
-    const char *zone;                  /* in force; borrowed from settings; NULL: UTC */
-    size_t bad_zone;                   /* line that set a time zone that cannot be used; 0: none */
+    setting *settings;        /* in force; the reader holds it */
+    int seconds;              /* enum seconds_mode */
+    const char *zone;         /* in force; borrowed from settings or from the caller; NULL: UTC */
+    const char *default_zone; /* where none is set */
+    size_t bad_zone;          /* line that set a time zone that cannot be used; 0: none */
     reader_comment comments[COMMENTS]; /* above the next line */
     size_t *name_slots;                /* index of an entry plus 1, by hash of its name; 0: free */
     size_t *copies;                    /* by entry: how many further ones were found equal to it */

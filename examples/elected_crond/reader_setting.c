@@ -125,7 +125,7 @@ static void set_zone(reader *state, const reader_line *line, const assignment *f
     if (zone == NULL || zone[0] == '\0') {
         zone = setting_value(state->settings, "TZ");
     }
-    zone = zone == NULL || zone[0] == '\0' ? NULL : zone;
+    zone = zone == NULL || zone[0] == '\0' ? state->default_zone : zone;
     if (zone != NULL && state->zone != NULL && strcmp(zone, state->zone) == 0) {
         return; /* TZ changed below CRON_TZ, or the same again */
     }

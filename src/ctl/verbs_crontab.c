@@ -25,6 +25,7 @@ typedef struct lint_finding {
 typedef struct lint {
     const ctl_request *request;
     const char *path;
+    const char *zone; /* of lines that none is set for; NULL: UTC */
     char *text;
     size_t bytes;
     int64_t from_ms;
@@ -269,7 +270,7 @@ static int check_entry(lint *state, const crontab_entry *entry)
     (void)snprintf(key, sizeof key, "%s/%s", name_space == NULL ? "default" : name_space,
                    entry->name);
     JOBSCHED_INIT(&options);
-    options.timezone = entry->zone == NULL ? state->request->zone : entry->zone;
+    options.timezone = entry->zone;
     options.key = key;
     /* The reader has accepted it, so what is refused here is memory, or zone data that went. */
     if (result == 0 && jobsched_schedule_parse(raw, &options, &schedule) == JOBSCHED_OK) {
@@ -361,7 +362,7 @@ static int check_text(lint *state)
         index_lines(state) != 0 ||
         crontab_parse(state->text, state->bytes,
                       state->request->name_space == NULL ? "default" : state->request->name_space,
-                      &state->table) != 0 ||
+                      state->zone, &state->table) != 0 ||
         copy_findings(state) != 0;
     int result = CTL_OK;
 
@@ -404,6 +405,7 @@ static int run_lint(const ctl_request *request)
                          &state.from_ms, message, sizeof message) != 0) {
         return ctl_usage(request, "--from: %s", message);
     }
+    state.zone = request->zone == NULL || request->zone[0] == '\0' ? NULL : request->zone;
     if (strcmp(state.path, "-") == 0) {
         state.path = "(standard input)";
     }

@@ -25,7 +25,7 @@ static crontab *parse_bytes(const char *text, size_t bytes)
 
     assert_non_null(copy);
     memcpy(copy, text, bytes);
-    assert_int_equal(crontab_parse(copy, bytes, "default", &table), 0);
+    assert_int_equal(crontab_parse(copy, bytes, "default", NULL, &table), 0);
     free(copy);
     return table;
 }
@@ -207,7 +207,7 @@ static void test_never_is_judged_by_the_jobs_own_picks(void **state)
         crontab *table = NULL;
 
         (void)snprintf(text, sizeof text, "# name: %s\n0 0 H(28-31) 2 * c", rows[i].name);
-        assert_int_equal(crontab_parse(text, strlen(text), rows[i].name_space, &table), 0);
+        assert_int_equal(crontab_parse(text, strlen(text), rows[i].name_space, NULL, &table), 0);
         print_message("%s of %s: %zu\n", rows[i].name, rows[i].name_space, table->entry_count);
         assert_int_equal(table->entry_count, rows[i].usable);
         assert_int_equal(table->finding_count, 1 - rows[i].usable);
@@ -227,6 +227,16 @@ static void test_a_line_is_judged_in_its_zone(void **state)
     (void)state;
     assert_int_equal(table->entry_count, 1); /* there it is 1970 already */
     assert_int_equal(table->finding_count, 0);
+    crontab_free(table);
+    /* The zone that is given is that of the lines without one, until a line sets another. */
+    static const char text[] =
+        "@at 1970-01-01T00:00:00Z a\nCRON_TZ=UTC\n@at 1970-01-01T00:00:00Z b\n"
+        "CRON_TZ=\n@at 1970-01-01T00:00:00Z c";
+    assert_int_equal(crontab_parse(text, sizeof text - 1, "default", "America/New_York", &table),
+                     0);
+    assert_int_equal(table->entry_count, 1); /* there it is 1969 still */
+    assert_int_equal(table->entries[0]->line, 3);
+    assert_int_equal(table->finding_count, 2);
     crontab_free(table);
     table = parse("# jobsched: allow_never=yes\n0 0 31 2 * c");
     assert_int_equal(table->entry_count, 1); /* parked on purpose, as the library has it */

@@ -8,6 +8,9 @@ jobschedctl lint --from 2024-01-01T00:00:00Z hostile.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z --json hostile.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z /dev/null
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin - < sample.crontab
+# Whether a line ever fires is judged in its zone, too: there it is 1969 still.
+jobschedctl lint --from 2024-01-01T00:00:00Z --zone America/New_York once.crontab
+jobschedctl lint --from 2024-01-01T00:00:00Z once.crontab
 # H picks by namespace and name: 02:00 in the one, which a gap skips, and 01:00 in the other.
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin picked.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin --namespace other picked.crontab
