@@ -266,8 +266,9 @@ typedef struct jobsched_job_record {
 } jobsched_job_record;
 typedef int (*jobsched_job_visit_fn)(const jobsched_job_record *record, void *user_data);
 
-/* Tells of all jobs of the cluster, sorted by name, tombstones included, or of one job. Visitors
- * as in jobsched_runs(). next_at_ms does not regard calendars, unless this scheduler registers
+/* Tells of all jobs of the cluster, sorted by name, tombstones included, or of one job. Those with
+ * reserved names (as "jobsched:leader") are told of only by their name. Visitors as in
+ * jobsched_runs(). next_at_ms does not regard calendars, unless this scheduler registers
  * the same definition: only who registers a job has them. Blocks for at most the request timeout.
  * ENOTFOUND  the cluster knows no such job.
  * ENOTSUP    the backend cannot tell. */

@@ -36,7 +36,7 @@ static const ctl_option all_options[] = {
      offsetof(ctl_request, lock_file)},
     {'N', VALUE_TEXT, "namespace", "NAME", "namespace of the jobs; 'default' unless given",
      offsetof(ctl_request, name_space)},
-    {'a', VALUE_FLAG, "all", NULL, "removed jobs, too", offsetof(ctl_request, all)},
+    {'a', VALUE_FLAG, "all", NULL, "removed jobs and the library's own, too", offsetof(ctl_request, all)},
     {'w', VALUE_SPAN, "watch", "SPAN", "again and again, each SPAN, as 2s",
      offsetof(ctl_request, watch_ms)},
     {'r', VALUE_TEXT, "request", "ID", "a repeated request of the same id fires once",

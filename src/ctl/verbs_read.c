@@ -171,7 +171,13 @@ static int show_jobs(const ctl_request *request, jobsched *cluster)
                                           "LEFT", "LAST",  "OUTCOME",  "NODE"};
     ctl_listing listing = begin(request, columns, sizeof columns / sizeof columns[0]);
 
-    if (jobsched_jobs(cluster, NULL, add_job, &listing) != JOBSCHED_OK) {
+    int code = jobsched_jobs(cluster, NULL, add_job, &listing);
+    if (code == JOBSCHED_OK && request->all) {
+        /* The library's own is listed only when it is asked for. */
+        code = jobsched_jobs(cluster, "jobsched:leader", add_job, &listing);
+        code = code == JOBSCHED_ENOTFOUND ? JOBSCHED_OK : code;
+    }
+    if (code != JOBSCHED_OK) {
         drop(&listing);
         return ctl_library(request);
     }

@@ -29,6 +29,7 @@ struct jobs_visit {
     jobsched *s;
     jobsched_job_visit_fn visit;
     void *user_data;
+    bool lists; /* all jobs, and not one by its name */
     jsi_definition definition;
 };
 
@@ -36,6 +37,9 @@ static int visit_job(const jobsched_job_record *record, void *visit_data)
 {
     struct jobs_visit *visit = visit_data;
     jobsched_job_record whole = *record;
+    if (visit->lists && jsi_is_reserved(record->job)) {
+        return 0;
+    }
     jsi_definition_read(record->definition, &visit->definition);
     whole.schedule = visit->definition.schedule;
     whole.timezone = visit->definition.timezone;
@@ -55,7 +59,8 @@ int jobsched_jobs(jobsched *scheduler, const char *job_or_null, jobsched_job_vis
     if (failed != 0) {
         return failed;
     }
-    struct jobs_visit own = {.s = s, .visit = visit, .user_data = user_data};
+    struct jobs_visit own = {
+        .s = s, .visit = visit, .user_data = user_data, .lists = job_or_null == NULL};
     return jsi_backend_jobs(s, job_or_null, visit_job, &own);
 }
 

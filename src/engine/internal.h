@@ -438,6 +438,7 @@ void jsi_ask_kick_locked(jobsched *s, jsi_job *job);
 /* ---- leader.c ------------------------------------------------------------ */
 
 #define JSI_RESERVED_PREFIX "jobsched:"
+bool jsi_is_reserved(const char *job);
 int jsi_reserved_check(const char *job);
 
 int jsi_leader_init(jobsched *s);

@@ -17,9 +17,14 @@ static int never_called(jobsched_run *run, void *user_data)
     return JOBSCHED_PENDING;
 }
 
+bool jsi_is_reserved(const char *job)
+{
+    return strncmp(job, JSI_RESERVED_PREFIX, sizeof JSI_RESERVED_PREFIX - 1) == 0;
+}
+
 int jsi_reserved_check(const char *job)
 {
-    if (strncmp(job, JSI_RESERVED_PREFIX, sizeof JSI_RESERVED_PREFIX - 1) == 0) {
+    if (jsi_is_reserved(job)) {
         return jsi_fail_at(JOBSCHED_EINVAL, "job", 0,
                            "job '%s' has a name that begins with '" JSI_RESERVED_PREFIX
                            "', which is reserved",

@@ -3,6 +3,8 @@
  * whoever comes to lead goes on where the others left off. */
 #include "support/world.h"
 
+#include <stdio.h>
+
 enum { LEASE_MS = 30000, SAFE_MS = LEASE_MS - JSI_LEASE_MARGIN_MAX_MS };
 
 static void begin(struct world *world, struct world_job *job)
@@ -83,6 +85,36 @@ static void test_who_is_alone_leads(void **state)
     uint64_t claims = fake_backend_calls(&world.fake, FAKE_CLAIM);
     world_run(&world, 10000);
     assert_equal(fake_backend_calls(&world.fake, FAKE_CLAIM), claims + 10); /* one each second */
+    world_close(&world);
+}
+
+struct listed {
+    char names[256];
+};
+
+static int list_job(const jobsched_job_record *record, void *user_data)
+{
+    struct listed *listed = user_data;
+    size_t used = strlen(listed->names);
+    (void)snprintf(listed->names + used, sizeof listed->names - used, "%s;", record->job);
+    return 0;
+}
+
+/* The job that leadership is made of is none of the application's: lists of jobs leave it out, and
+ * who asks for it by its name gets it. */
+static void test_the_leaders_job_is_not_listed(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    struct listed all = {""}, one = {""};
+    begin(&world, &job);
+    world_run(&world, 3000);
+    assert_equal(jobsched_is_leader(world.s), 1);
+    assert_equal(jobsched_jobs(world.s, NULL, list_job, &all), 0);
+    assert_string_equal(all.names, "job;");
+    assert_equal(jobsched_jobs(world.s, "jobsched:leader", list_job, &one), 0);
+    assert_string_equal(one.names, "jobsched:leader;");
     world_close(&world);
 }
 
@@ -314,6 +346,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_who_is_alone_leads),
+        cmocka_unit_test(test_the_leaders_job_is_not_listed),
         cmocka_unit_test(test_who_stands_by_claims_nothing),
         cmocka_unit_test(test_stop_hands_over_at_once),
         cmocka_unit_test(test_leadership_ends_before_its_lease),
