@@ -285,6 +285,21 @@ static void test_urls(void **state)
         "postgresql://u:geheim@h/db?jobsched_grace=-1",
         "postgresql://u:geheim@h/db?jobsched_grace=61s",
         "postgresql://u:geheim@h/db?jobsched_grace=1h",
+        "postgresql://u:geheim@h:x/db",
+        "postgresql://u:geheim@h:70000/db",
+        "postgresql://u:geheim@h:0/db",
+        "postgresql://u:geheim@h:5432,i:123456/db",
+        "postgresql://u:geheim@h/db?port=geheim",
+        "postgresql://u:geheim@h/db?port=5432,65536",
+        /* '@host' is forgotten */
+        "postgresql://:geheim",
+        "postgresql://u:geheim",
+        "postgresql://u:geheim/db",
+        "postgresql://u:1geheim/db",
+        "postgresql://u:5432,v:geheim/db",
+        "postgresql://u:ge?heim&geheim=geheim",
+        "postgresql://u:ge?jobsched_geheim=geheim",
+        "postgresql://[::1]:geheim/db",
     };
     struct cf_world *world = *state;
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
@@ -295,6 +310,8 @@ static void test_urls(void **state)
         cf_equal(code, JOBSCHED_EINVAL);
         cf_true(strstr(jobsched_last_error()->message, "geheim") == NULL);
     }
+    cf_equal(postgres_try_url(world, "postgresql://app:geheim/db"), JOBSCHED_EINVAL);
+    postgres_expect_message("is '@host' missing");
     char url[POSTGRES_URL_BYTES];
     (void)snprintf(url, sizeof url, "postgresql://u:geheim@/db?host=%s/none", postgres_directory);
     cf_equal(postgres_try_url(world, url), JOBSCHED_EUNREACHABLE);

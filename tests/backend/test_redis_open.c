@@ -20,23 +20,31 @@
 /* G8: a URL that is not understood is refused by name, and its password is not repeated. */
 static void test_open_bad_url_never_shows_the_password(void **state)
 {
-    static const char *const urls[] = {"redis://u:geheim@host:0",
-                                       "redis://u:geheim@host:x",
-                                       "redis://u:geheim@host:70000",
-                                       "redis://u:geheim@host/zwei",
-                                       "redis://u:geheim@host?nonsense=1",
-                                       "redis://u:geheim%@host",
-                                       "redis://u:geheim%00@host",
-                                       "redis://u:geheim@[::1",
-                                       "redis://u:geheim@",
-                                       "redis://u:geheim@host?socket=/s",
-                                       "redis://:geheim@?socket=s",
-                                       "rediss://u:geheim@host",
-                                       "redis:u:geheim@host"};
+    static const char *const urls[] = {
+        "redis://u:geheim@host:0", "redis://u:geheim@host:x", "redis://u:geheim@host:70000",
+        "redis://u:geheim@host/zwei", "redis://u:geheim@host?nonsense=1", "redis://u:geheim%@host",
+        "redis://u:geheim%00@host", "redis://u:geheim@[::1", "redis://u:geheim@",
+        "redis://u:geheim@host?socket=/s", "redis://:geheim@?socket=s", "rediss://u:geheim@host",
+        "redis:u:geheim@host",
+        /* '@host' is forgotten */
+        "redis://:geheim", "redis://u:geheim", "redis://u:geheim/0", "redis://u:1geheim/0",
+        "redis://u:ge?heim=geheim", "redis://u:1?geheim=1", "redis://u:1,[geheim",
+        "redis://u:1/geheim", "redis://u:1?geheim", "redis://:geheim?socket=/s",
+        "redis+sentinel://u:geheim/main", "redis+sentinel://u:geheim,b/main/0",
+        "redis://u:geheim?sentinel=main"};
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
         cf_equal(redis_try_url(*state, urls[i], 1000), JOBSCHED_EINVAL);
         redis_expect_no_message("geheim");
     }
+    (void)redis_try_url(*state, "redis://app:geheim", 1000);
+    redis_expect_message("is '@host' missing");
+    (void)redis_try_url(*state, "redis://:31337", 1000);
+    redis_expect_message("is '@host' missing");
+    redis_expect_no_message("31337");
+    (void)redis_try_url(*state, "redis://u:p@host?nonsense=1", 1000);
+    redis_expect_message("'nonsense'"); /* behind '@' it cannot be a password */
+    (void)redis_try_url(*state, "redis:///run/redis.sock", 1000);
+    redis_expect_message("redis://?socket=/path");
     (void)redis_try_url(*state, "rediss://host", 1000);
     redis_expect_message("TLS");
 }

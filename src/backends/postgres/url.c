@@ -8,8 +8,9 @@
  *   jobsched_grace=SPAN    (500ms, 2s, or plain milliseconds) see node.c; default 500ms
  *   jobsched_mode=MODE     session (default), or row: without sessions of our own, see node.c
  *
- * Messages of libpq's own parser are not passed on: they may repeat the URL with its password.
- * No I/O. Locks: none. */
+ * Messages of libpq's own parser are not passed on: they may repeat the URL with its password. And
+ * ports are checked here, because where '@host' was forgotten the password stands in the place of
+ * the port, which libpq repeats when it connects. No I/O. Locks: none. */
 #include "store.h"
 
 #include <stdio.h>
@@ -123,15 +124,73 @@ static void note_place(const PQconninfoOption *options, struct jsi_pg_store *sto
     (void)snprintf(store->place, sizeof store->place, "%.120s:%.20s/%.50s", host, port, database);
 }
 
+static int fail_port(void)
+{
+    return jobsched_fail(JOBSCHED_EINVAL, 0,
+                         "the port in the lock URL is not 1 to 65535; is '@host' missing behind "
+                         "the password?");
+}
+
+/* A list of ports as libpq takes it; an empty one is the default. */
+static int is_port_list(const char *text, size_t length)
+{
+    size_t digits = 0;
+    long number = 0;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] >= '0' && text[i] <= '9' && digits < 5) {
+            number = number * 10 + (text[i] - '0');
+            digits++;
+        } else if (text[i] != ',' || (digits > 0 && (number < 1 || number > 65535))) {
+            return 0;
+        } else {
+            number = 0;
+            digits = 0;
+        }
+    }
+    return digits == 0 || (number >= 1 && number <= 65535);
+}
+
+/* The hosts of the URL, with their ports, before libpq sees them: it complains first of what comes
+ * behind them, which may be the rest of a password, and names it. */
+static int check_hosts(const char *hosts, size_t length)
+{
+    const char *end = hosts + length;
+    for (const char *next; hosts < end; hosts = next + (next < end)) {
+        next = memchr(hosts, ',', (size_t)(end - hosts));
+        next = next == NULL ? end : next;
+        const char *bracket = hosts[0] == '[' ? memchr(hosts, ']', (size_t)(next - hosts)) : NULL;
+        const char *from = bracket == NULL ? hosts : bracket;
+        const char *colon = memchr(from, ':', (size_t)(next - from));
+        if (colon != NULL && !is_port_list(colon + 1, (size_t)(next - colon - 1))) {
+            return fail_port();
+        }
+    }
+    return 0;
+}
+
+static int check_ports(const PQconninfoOption *options)
+{
+    for (; options->keyword != NULL; options++) {
+        if (strcmp(options->keyword, "port") == 0 && options->val != NULL &&
+            !is_port_list(options->val, strlen(options->val))) {
+            return fail_port();
+        }
+    }
+    return 0;
+}
+
 /* Whether libpq understands it. */
 static int check(const char *url, struct jsi_pg_store *store)
 {
     char *message = NULL;
     PQconninfoOption *options = PQconninfoParse(url, &message);
     if (options != NULL) {
-        note_place(options, store);
+        int result = check_ports(options);
+        if (result == 0) {
+            note_place(options, store);
+        }
         PQconninfoFree(options);
-        return 0;
+        return result;
     }
     static const char unknown[] = "invalid URI query parameter: \"";
     char name[64] = "";
@@ -170,6 +229,11 @@ int jsi_pg_url(struct jsi_pg_store *store)
                              "password, database and parameters write '/' as %%2F, '?' as %%3F and "
                              "'@' as %%40");
     }
+    const char *hosts = at == NULL ? url + scheme + slashes : at + 1;
+    int result = slashes == 0 ? 0 : check_hosts(hosts, (size_t)(url + path - hosts));
+    if (result != 0) {
+        return result;
+    }
     struct jsi_pg_text kept = {.allocator = &store->config.allocator};
     if (strncmp(url + scheme, "//", 2) == 0) {
         jsi_pg_text_add(&kept, url, length);
@@ -178,7 +242,7 @@ int jsi_pg_url(struct jsi_pg_store *store)
                              "the lock URL goes on with neither '//' nor '?' behind '%.*s'",
                              (int)scheme, url);
     }
-    int result = split_options(url[length] == '?' ? url + length + 1 : "", store, &kept);
+    result = split_options(url[length] == '?' ? url + length + 1 : "", store, &kept);
     if (result == 0 && kept.used > 0 && kept.bytes[0] == '?') {
         result = jobsched_fail(JOBSCHED_EINVAL, 0,
                                "parameters for libpq go with 'postgresql://', for example "

@@ -7,8 +7,11 @@
  *
  * %XX stands for a byte; an IPv6 address goes in brackets. After '?' there may be socket=PATH,
  * db=NUMBER, and sentinel=PRIMARY with sentinel_user and sentinel_password, where those of the
- * sentinels are others than those of the primary. rediss: is refused, because this build has no TLS: never silently plain. What stands
- * before '@' is not repeated in messages. No I/O. Locks: none. */
+ * sentinels are others than those of the primary. rediss: is refused, because this build has no TLS:
+ * never silently plain.
+ *
+ * Messages repeat no part of the URL that could be the password or its rest where '@host' was
+ * forgotten, or a byte not written as %XX. No I/O. Locks: none. */
 #include "store.h"
 
 #include <stdio.h>
@@ -31,8 +34,8 @@ static int digit_of(char digit)
     return -1;
 }
 
-/* In place. shown: what to call it in messages, or NULL where it may be shown itself. */
-static int decode(char *text, const char *shown)
+/* In place. what: what to call it in messages. */
+static int decode(char *text, const char *what)
 {
     char *out = text;
     for (const char *at = text; *at != '\0'; at++) {
@@ -44,7 +47,7 @@ static int decode(char *text, const char *shown)
                 return jobsched_fail(JOBSCHED_EINVAL, 0,
                                      "'%s' in the lock URL has a '%%' without two hexadecimal "
                                      "digits from 01 to FF behind it",
-                                     shown == NULL ? text : shown);
+                                     what);
             }
             byte = (char)(high * 16 + low);
             at += 2;
@@ -75,7 +78,7 @@ static int read_host(struct jsi_redis_store *store, char *text)
     char *port = NULL;
     if (store->host_count == JSI_REDIS_HOSTS_MAX) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "'%.100s' in the lock URL is one host more than %d", text,
+                             "the lock URL names more hosts (after ',') than %d",
                              JSI_REDIS_HOSTS_MAX);
     }
     struct jsi_redis_host *host = &store->hosts[store->host_count];
@@ -83,8 +86,8 @@ static int read_host(struct jsi_redis_store *store, char *text)
         char *end = strchr(text, ']');
         if (end == NULL || (end[1] != '\0' && end[1] != ':')) {
             return jobsched_fail(JOBSCHED_EINVAL, 0,
-                                 "'%s' in the lock URL is not '[address]' or '[address]:port'",
-                                 text);
+                                 "'[' in the lock URL does not begin '[address]' or "
+                                 "'[address]:port'");
         }
         port = end[1] == ':' ? end + 2 : NULL;
         *end = '\0';
@@ -100,16 +103,18 @@ static int read_host(struct jsi_redis_store *store, char *text)
     char *end = NULL;
     long number = port == NULL ? 1 : port[0] >= '0' && port[0] <= '9' ? strtol(port, &end, 10) : 0;
     if ((port != NULL && (end == NULL || *end != '\0')) || number < 1 || number > 65535) {
-        return jobsched_fail(JOBSCHED_EINVAL, 0, "port '%.20s' in the lock URL is not 1 to 65535",
-                             port);
+        return jobsched_fail(JOBSCHED_EINVAL, 0,
+                             "the port in the lock URL is not 1 to 65535; is '@host' missing "
+                             "behind the password?");
     }
     if (text[0] == '\0') {
         return port == NULL ? 0
                             : jobsched_fail(JOBSCHED_EINVAL, 0,
-                                            "the lock URL has no host before port '%.20s'", port);
+                                            "the lock URL has no host before ':'; is '@host' "
+                                            "missing behind the password?");
     }
     store->host_count++;
-    return decode(text, NULL);
+    return decode(text, "the host");
 }
 
 static int read_hosts(struct jsi_redis_store *store, char *text)
@@ -132,14 +137,16 @@ static int read_database(struct jsi_redis_store *store, const char *text)
     long number = text[0] >= '0' && text[0] <= '9' ? strtol(text, &end, 10) : -1;
     if (end == NULL || *end != '\0' || number < 0 || number > DATABASE_MAX) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "database '%.40s' in the lock URL is not a number from 0 to %d", text,
+                             "the database in the lock URL (behind '/' or 'db=') is not a number "
+                             "from 0 to %d; a socket is named as 'redis://?socket=/path'",
                              DATABASE_MAX);
     }
     store->database = number;
     return 0;
 }
 
-static int read_options(struct jsi_redis_store *store, char *options)
+/* shown: no part of a password can be here. */
+static int read_options(struct jsi_redis_store *store, char *options, int shown)
 {
     while (options != NULL && *options != '\0') {
         char *next = strchr(options, '&');
@@ -149,12 +156,12 @@ static int read_options(struct jsi_redis_store *store, char *options)
         int result;
         if (strncmp(options, "socket=", 7) == 0) {
             store->socket = options + 7;
-            result = decode(options + 7, NULL);
+            result = decode(options + 7, "the socket");
         } else if (strncmp(options, "db=", 3) == 0) {
             result = read_database(store, options + 3);
         } else if (strncmp(options, "sentinel=", 9) == 0) {
             store->primary = options + 9;
-            result = decode(options + 9, NULL);
+            result = decode(options + 9, "the sentinels' primary");
         } else if (strncmp(options, "sentinel_user=", 14) == 0) {
             store->sentinel_user = options + 14;
             result = decode(options + 14, "the sentinels' user");
@@ -166,7 +173,7 @@ static int read_options(struct jsi_redis_store *store, char *options)
             result = jobsched_fail(JOBSCHED_EINVAL, 0,
                                    "option '%.60s' of the lock URL is unknown; known are 'socket', "
                                    "'db', 'sentinel', 'sentinel_user' and 'sentinel_password'",
-                                   options);
+                                   shown ? options : "***");
         }
         if (result != 0) {
             return result;
@@ -184,8 +191,7 @@ static int check_place(const struct jsi_redis_store *store)
     }
     if (store->socket != NULL && store->host_count > 0) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "the lock URL names both host '%.100s' and socket '%.100s'",
-                             store->hosts[0].host, store->socket);
+                             "the lock URL names both a host and a socket ('?socket=')");
     }
     if (store->primary != NULL && (store->socket != NULL || store->primary[0] == '\0')) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
@@ -194,18 +200,16 @@ static int check_place(const struct jsi_redis_store *store)
     }
     if (store->primary == NULL && store->host_count > 1) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "the lock URL names more hosts than '%.100s', which only sentinels "
-                             "('?sentinel=primary') may be",
-                             store->hosts[0].host);
+                             "the lock URL names several hosts, which only sentinels "
+                             "('?sentinel=primary') may be");
     }
     if (store->socket == NULL) {
         return 0;
     }
     return store->socket[0] == '/' ? 0
                                    : jobsched_fail(JOBSCHED_EINVAL, 0,
-                                                   "socket '%.200s' in the lock URL is not an "
-                                                   "absolute path",
-                                                   store->socket);
+                                                   "the socket in the lock URL ('?socket=') is "
+                                                   "not an absolute path");
 }
 
 /* sentinels: the name of the primary comes before the database. */
@@ -235,6 +239,7 @@ static int read_rest(struct jsi_redis_store *store, char *text, int sentinels)
                              "options write '/' as %%2F, '?' as %%3F and '@' as %%40");
     }
     char *host = strrchr(text, '@');
+    int shown = host != NULL || strchr(text, ':') == NULL;
     int result = 0;
     if (host != NULL) {
         *host++ = '\0';
@@ -249,7 +254,7 @@ static int read_rest(struct jsi_redis_store *store, char *text, int sentinels)
         result = read_database(store, database);
     }
     if (result == 0) {
-        result = read_options(store, options);
+        result = read_options(store, options, shown);
     }
     return result == 0 ? check_place(store) : result;
 }
