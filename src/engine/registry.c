@@ -1,10 +1,12 @@
 /* registry.c: from a URL's scheme to a driver. Built in, then given by the host, then loaded
- * as a sibling library. No process-wide table: what the host gives comes with its options. */
+ * as a sibling library. No process-wide table: what the host gives comes with its options.
+ * Messages show the scheme only, and not even that where it could be something else. */
 #include "engine/internal.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { SCHEME_BYTES = 32 };
@@ -15,23 +17,47 @@ enum { SCHEME_BYTES = 32 };
 #define JOBSCHED_SONAME_ENDING                                                                     \
     "." TEXT_OF(JOBSCHED_VERSION_MAJOR) "." TEXT_OF(JOBSCHED_VERSION_MINOR)
 
+#define EXAMPLES                                                                                   \
+    "'single:', 'sqlite:/path/to/file.db', 'postgresql://user@host/database' or 'redis://host'"
+
+/* The schemes of the drivers that ship, and others that one of them takes besides its own: it sees
+ * the URL as it was written. */
+static const char *const known[][2] = {
+    {"single", "single"},        {"sqlite", "sqlite"}, {"postgresql", "postgresql"},
+    {"postgres", "postgresql"},  {"redis", "redis"},   {"rediss", "redis"},
+    {"redis+sentinel", "redis"},
+};
+enum { KNOWN_COUNT = sizeof known / sizeof known[0] };
+
+static int fail_letter(const char *url, size_t length, size_t at)
+{
+    for (size_t i = 0; i < KNOWN_COUNT; i++) {
+        if (strlen(known[i][0]) == length && strncasecmp(url, known[i][0], length) == 0) {
+            return jsi_fail_at(JOBSCHED_EINVAL, "lock", (int64_t)at,
+                               "lock URL scheme has an upper-case letter at byte %zu; write it in "
+                               "lower case: '%s:'",
+                               at, known[i][0]);
+        }
+    }
+    return jsi_fail_at(JOBSCHED_EINVAL, "lock", (int64_t)at,
+                       "lock URL scheme has a character that is not a lower-case letter, digit, "
+                       "'+' or '-' at byte %zu; expected for example " EXAMPLES,
+                       at);
+}
+
 /* The scheme, checked to be harmless as a part of a file name. */
 static int scheme_of(const char *url, char *out_scheme)
 {
     size_t length = strcspn(url, ":");
     if (url[length] != ':' || length == 0 || length >= SCHEME_BYTES) {
         return jsi_fail_at(JOBSCHED_EINVAL, "lock", 0,
-                           "lock URL has no scheme; expected for example 'single:' or "
-                           "'sqlite:/path/to/file.db'");
+                           "lock URL has no scheme; expected for example " EXAMPLES);
     }
     for (size_t i = 0; i < length; i++) {
         bool letter = url[i] >= 'a' && url[i] <= 'z';
         bool other = (url[i] >= '0' && url[i] <= '9') || url[i] == '+' || url[i] == '-';
         if (!letter && (i == 0 || !other)) {
-            return jsi_fail_at(JOBSCHED_EINVAL, "lock", (int64_t)i,
-                               "lock URL scheme has a character that is not a lower-case letter, "
-                               "digit, '+' or '-' at byte %zu",
-                               i);
+            return fail_letter(url, length, i);
         }
     }
     memcpy(out_scheme, url, length);
@@ -93,9 +119,42 @@ static void *load_sibling(const char *scheme, bool *out_is_there)
     return load(name);
 }
 
+/* Why there is no library: most often its name is no backend's, but that of a host, a user or
+ * another product, so that installing it would be no advice. */
+static int fail_no_library(const char *url, const char *scheme, const char *why)
+{
+    for (size_t i = 0; i < KNOWN_COUNT; i++) {
+        if (strcmp(known[i][1], scheme) == 0) {
+            return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                                 "no backend for scheme '%s': install libjobsched-%s.so beside "
+                                 "libjobsched.so, or give its driver in options.backends (%s)",
+                                 scheme, scheme, why == NULL ? "not found" : why);
+        }
+    }
+    const char *rest = url + strlen(scheme);
+    if (strcmp(scheme, "unix") == 0 || strncmp(scheme, "redis+", 6) == 0) {
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                             "no backend for scheme '%s'; the socket of a Redis server is named as "
+                             "'redis://?socket=/path'",
+                             scheme);
+    }
+    if (strncmp(rest, "://", 3) != 0 && strchr(rest, '@') != NULL) {
+        /* As "user:password@host": whatever is in front of the ':' is not shown. */
+        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                             "no backend for the lock URL; is the scheme missing in front of it? "
+                             "Expected for example " EXAMPLES);
+    }
+    return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                         "no backend for scheme '%s'; is the scheme missing in front of it? "
+                         "Expected for example " EXAMPLES "; one from outside would be "
+                         "libjobsched-%s.so beside libjobsched.so, or in options.backends",
+                         scheme, scheme);
+}
+
 typedef const jobsched_backend *(*driver_fn)(void);
 
-static int load_driver(const char *scheme, const jobsched_backend **out_driver, void **out_library)
+static int load_driver(const char *url, const char *scheme, const jobsched_backend **out_driver,
+                       void **out_library)
 {
     bool is_there;
     void *library = load_sibling(scheme, &is_there);
@@ -108,10 +167,7 @@ static int load_driver(const char *scheme, const jobsched_backend **out_driver, 
                                  "needs: %s",
                                  scheme, why == NULL ? "unknown" : why);
         }
-        return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
-                             "no backend for scheme '%s': install libjobsched-%s.so beside "
-                             "libjobsched.so, or give its driver in options.backends (%s)",
-                             scheme, scheme, why == NULL ? "not found" : why);
+        return fail_no_library(url, scheme, why);
     }
     char symbol[SCHEME_BYTES + 32];
     (void)snprintf(symbol, sizeof symbol, "jobsched_backend_%s", scheme);
@@ -148,12 +204,10 @@ int jsi_registry_find(const char *url, const jobsched_backend *const *given,
     if (failed != 0) {
         return failed;
     }
-    /* Schemes that one driver takes besides its own: it sees the URL as it was written. */
-    static const char *const other_names[][2] = {
-        {"postgres", "postgresql"}, {"rediss", "redis"}, {"redis+sentinel", "redis"}};
-    for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++) {
-        if (strcmp(scheme, other_names[i][0]) == 0) {
-            (void)snprintf(scheme, sizeof scheme, "%s", other_names[i][1]);
+    for (size_t i = 0; i < KNOWN_COUNT; i++) {
+        if (strcmp(scheme, known[i][0]) == 0) {
+            (void)snprintf(scheme, sizeof scheme, "%s", known[i][1]);
+            break;
         }
     }
     const jobsched_backend *found = NULL;
@@ -166,7 +220,7 @@ int jsi_registry_find(const char *url, const jobsched_backend *const *given,
         }
     }
     if (found == NULL) {
-        return load_driver(scheme, out_driver, out_library);
+        return load_driver(url, scheme, out_driver, out_library);
     }
     failed = check_driver(found, scheme);
     if (failed == 0) {

@@ -29,7 +29,14 @@ static void test_malformed_urls(void **state)
     refuse("single", JOBSCHED_EINVAL, "no scheme");
     refuse(":", JOBSCHED_EINVAL, "no scheme");
     refuse("/var/lib/jobs.db", JOBSCHED_EINVAL, "no scheme");
-    refuse("Single:", JOBSCHED_EINVAL, "at byte 0");
+    refuse("Single:", JOBSCHED_EINVAL, "at byte 0; write it in lower case: 'single:'");
+    refuse("rediS://host", JOBSCHED_EINVAL, "at byte 4; write it in lower case: 'redis:'");
+    refuse("geHeim:x", JOBSCHED_EINVAL, "at byte 2");
+    assert_null(strstr(jobsched_last_error()->message, "eHeim"));
+    refuse("jobs.db", JOBSCHED_EINVAL, "'single:'");
+    assert_non_null(strstr(jobsched_last_error()->message, "'sqlite:"));
+    assert_non_null(strstr(jobsched_last_error()->message, "'postgresql:"));
+    assert_non_null(strstr(jobsched_last_error()->message, "'redis:"));
     refuse("sin gle:", JOBSCHED_EINVAL, "at byte 3");
     refuse("../../tmp/evil:", JOBSCHED_EINVAL, "at byte 0");
     refuse("a/b:", JOBSCHED_EINVAL, "at byte 1");
@@ -46,6 +53,27 @@ static void test_unknown_schemes(void **state)
     assert_non_null(strstr(jobsched_last_error()->message, "libjobsched-nosuch.so"));
     assert_null(strstr(jobsched_last_error()->message, "secret"));
     refuse("x+y-z:", JOBSCHED_ENOBACKEND, "'x+y-z'");
+}
+
+/* What is in front of the ':' need not be a scheme at all: the error asks, and shows nothing that
+ * could be a password. The schemes that ship are told to be installed (check.sh, as here they may
+ * be there). */
+static void test_schemes_that_are_missing(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"localhost:6379", "mysql://app:secret@host/db",
+                                       "app:secret"};
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        refuse(urls[i], JOBSCHED_ENOBACKEND, "is the scheme missing");
+        assert_null(strstr(jobsched_last_error()->message, "install"));
+        assert_null(strstr(jobsched_last_error()->message, "secret"));
+        assert_non_null(strstr(jobsched_last_error()->message, "libjobsched-"));
+        assert_non_null(strstr(jobsched_last_error()->message, "'redis://host'"));
+    }
+    refuse("secret:x@host", JOBSCHED_ENOBACKEND, "is the scheme missing");
+    assert_null(strstr(jobsched_last_error()->message, "secret"));
+    refuse("unix:/run/redis.sock", JOBSCHED_ENOBACKEND, "'redis://?socket=/path'");
+    refuse("redis+socket:///run/redis.sock", JOBSCHED_ENOBACKEND, "'redis://?socket=/path'");
 }
 
 static int must_not_open(const jobsched_backend_config *config, void **out_backend)
@@ -196,6 +224,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_malformed_urls),
         cmocka_unit_test(test_unknown_schemes),
+        cmocka_unit_test(test_schemes_that_are_missing),
         cmocka_unit_test(test_other_names_of_a_scheme),
         cmocka_unit_test(test_wrong_contract_is_refused),
         cmocka_unit_test(test_given_drivers_are_found),

@@ -181,7 +181,8 @@ step_pkgconfig()
     static_programs
 }
 
-# Without a backend's library, or with a scheme that nobody has, the error says what to install.
+# Without a backend's library the error says what to install; with a scheme that is none of ours, what
+# such a library would be called.
 refusals()
 {
     cp -R "$prefix" "$work/bare"
@@ -189,14 +190,17 @@ refusals()
     # The program's own search path comes after LD_LIBRARY_PATH, so this is the bare one.
     LD_LIBRARY_PATH=$(libdir_of "$work/bare")
     export LD_LIBRARY_PATH
-    for pair in sqlite/sqlite postgresql/postgresql postgres/postgresql redis/redis rediss/redis \
-        my-own/my-own; do
+    for pair in sqlite/sqlite postgresql/postgresql postgres/postgresql redis/redis rediss/redis; do
         scheme=${pair#*/}
         file=libjobsched-$scheme.so
         must_say "consumer: open: no backend for scheme '$scheme': install $file beside \
 libjobsched.so, or give its driver in options.backends ($file.0.1: cannot open shared object file: \
 No such file or directory)" "$work/shared_c" "${pair%/*}://user:secret@host/x"
     done
+    must_say "consumer: open: no backend for scheme 'my-own'; is the scheme missing in front of it? \
+Expected for example 'single:', 'sqlite:/path/to/file.db', 'postgresql://user@host/database' or \
+'redis://host'; one from outside would be libjobsched-my-own.so beside libjobsched.so, or in \
+options.backends" "$work/shared_c" "my-own://user:secret@host/x"
     # A library that is there but lacks its client: the error names the client.
     echo "int nowhere(void); int nowhere(void) { return 0; }" > "$work/nowhere.c"
     "$cc" -shared -fPIC -o "$work/libnowhere.so" "$work/nowhere.c"
@@ -206,10 +210,10 @@ No such file or directory)" "$work/shared_c" "${pair%/*}://user:secret@host/x"
     must_say "consumer: open: backend 'libjobsched-lame.so' cannot be loaded; install what it needs: \
 libnowhere.so: cannot open shared object file: No such file or directory" "$work/shared_c" "lame:"
     unset LD_LIBRARY_PATH
-    must_say "consumer: open: lock URL has no scheme; expected for example 'single:' or \
-'sqlite:/path/to/file.db'" "$work/shared_c" "/path/to/file.db"
-    must_say "consumer: open: lock URL scheme has a character that is not a lower-case letter, digit, \
-'+' or '-' at byte 0" "$work/shared_c" "Redis://host"
+    must_say "consumer: open: lock URL has no scheme; expected for example 'single:', \
+'sqlite:/path/to/file.db', 'postgresql://user@host/database' or 'redis://host'" "$work/shared_c" "/path/to/file.db"
+    must_say "consumer: open: lock URL scheme has an upper-case letter at byte 0; write it in lower \
+case: 'redis:'" "$work/shared_c" "Redis://host"
 }
 
 # A prefix without shared libraries of ours, so that the linker takes the archives.
