@@ -324,9 +324,13 @@ JOBSCHED_API int jobsched_check(jobsched *scheduler, jobsched_check_visit_fn vis
 typedef int (*jobsched_text_visit_fn)(const char *text, void *user_data);
 
 /* Visits the statements that create or bring up to date the schema of what a lock URL names, in
- * their order, for those whose administrator must apply them. Opens nothing.
+ * their order, for those whose administrator must apply them. Opens nothing. There is no
+ * scheduler here that could have options, so drivers are looked for among single: and those that
+ * can be loaded; whoever links a driver statically, or has one of its own, calls the driver's
+ * schema() instead, which needs no open store either (<jobsched/backend.h>, for example
+ * jobsched_backend_postgresql()->schema(url, visit, user_data)).
  * ENOTSUP     a backend without a schema.
- * ENOBACKEND  as jobsched_open(); drivers are looked for among those that can be loaded. */
+ * ENOBACKEND  as jobsched_open(). */
 JOBSCHED_API int jobsched_schema(const char *url, jobsched_text_visit_fn visit, void *user_data);
 
 #ifdef __cplusplus
