@@ -85,8 +85,8 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
             jsi_job_rearm_locked(s, job);
             return;
         }
-        if (job->predecessor != NULL) {
-            /* A fixed delay, whose run went on after this was decided. */
+        if (job->predecessor != NULL && jsi_delay_ms(job) > 0) {
+            /* Its run went on after this was decided. */
             jsi_replace_undue_locked(s, job, ask->decided_ms + jsi_delay_ms(job));
             return;
         }

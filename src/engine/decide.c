@@ -24,16 +24,23 @@ int64_t jsi_jitter(const jsi_job *job, int64_t scheduled_ms)
     return (int64_t)(hash % (uint64_t)below_ms);
 }
 
+/* "Each missed occurrence" would be defeated if the second were skipped because the first still
+ * runs. But a new definition does not wait for ever. */
+static bool waits_its_turn(const jsi_job *job, int kind)
+{
+    const jobsched_job_spec *policies = jsi_policies(job);
+    return kind == JOBSCHED_KIND_CATCH_UP && policies->misfire == JOBSCHED_MISFIRE_ALL &&
+           policies->overlap != JOBSCHED_OVERLAP_ALLOW &&
+           (job->predecessor == NULL ||
+            job->ask.decided_ms - job->predecessor->since_ms < JSI_SETTLE_WAIT_MS);
+}
+
 static void ask_run(jsi_job *job, int kind)
 {
     job->ask.kind = kind;
     job->ask.scheduled_ms = job->next_ms;
     job->ask.when_held = jsi_when_held(job);
-    /* "Each missed occurrence" would be defeated if the second were skipped because the first
-     * still runs. */
-    if (job->predecessor == NULL && kind == JOBSCHED_KIND_CATCH_UP &&
-        jsi_policies(job)->misfire == JOBSCHED_MISFIRE_ALL &&
-        jsi_policies(job)->overlap == JOBSCHED_OVERLAP_SKIP) {
+    if (waits_its_turn(job, kind)) {
         job->ask.when_held = JOBSCHED_HELD_WAIT;
     }
 }

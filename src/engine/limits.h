@@ -84,6 +84,9 @@ enum {
     /* A definition that could not be put in force, since something came between, is tried again
      * after this: what comes between are occurrences, at most one a second. */
     JSI_LOOK_LATER_MS = 50,
+    /* How long a new definition waits for missed occurrences of the older one, each of which is to
+     * run ("all"): many short runs get through, long ones are not waited for. */
+    JSI_SETTLE_WAIT_MS = 10 * 1000,
 
     /* jobsched_wait() polls: soon at first, since most runs are short; a cluster of waiters is no
      * load at the last. */

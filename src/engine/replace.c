@@ -110,6 +110,7 @@ void jsi_look_later_locked(jobsched *s, jsi_job *job)
 void jsi_replace_settle_locked(jobsched *s, jsi_job *job, jsi_predecessor *predecessor,
                                uint64_t generation, int64_t mark_ms, int64_t last_end_ms)
 {
+    int64_t since_ms = job->predecessor == NULL ? jsi_now_locked(s) : job->predecessor->since_ms;
     drop_predecessor(s, job);
     if (predecessor == NULL && !job->withdrawn) {
         jsi_look_later_locked(s, job); /* memory may be back then */
@@ -121,6 +122,7 @@ void jsi_replace_settle_locked(jobsched *s, jsi_job *job, jsi_predecessor *prede
         job->phase = JSI_JOB_IDLE;
         return;
     }
+    predecessor->since_ms = since_ms;
     job->generation = generation;
     job->mark_ms = mark_ms;
     job->last_end_ms = last_end_ms;

@@ -17,6 +17,7 @@ typedef struct jsi_predecessor {
     jobsched_job_spec spec;      /* its policies; no texts */
     jobsched_schedule *schedule; /* NULL: it is not understood here, and why_not tells why */
     int64_t delay_ms;            /* of "@after D"; else 0 */
+    int64_t since_ms;            /* by the backend's clock, also if it is made again */
     bool outdated;               /* zones were reloaded: it is to be made again */
     char why_not[JOBSCHED_MESSAGE_BYTES];
 } jsi_predecessor;

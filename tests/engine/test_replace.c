@@ -138,6 +138,42 @@ static void test_a_long_run_holds_up_nothing(void **state)
     }
 }
 
+/* G9, G11: missed occurrences each of which is to run wait for each other, but a new definition does
+ * not wait for them for long. */
+static void test_a_backlog_is_waited_for_a_while(void **state)
+{
+    (void)state;
+    for (int ends = 0; ends < 2; ends++) {
+        struct world world;
+        struct world_job job;
+        jobsched_job_spec spec = begin(&world, &job, "@every 20s");
+        job.body = stay;
+        spec.misfire = JOBSCHED_MISFIRE_ALL;
+        old_build_put(&world, &spec);
+        test_clock_advance(&world.clock, 75000); /* 20, 40 and 60: all missed */
+        spec.schedule = "@every 1h";
+        start(&world, &spec);
+        for (int i = 1; i < 3; i++) {
+            assert_equal(job.calls, ends ? i : 1);
+            assert_equal(known(&world)->generation, 1);
+            if (ends) {
+                assert_equal(jobsched_run_finish(job.pending, JOBSCHED_OK), 0);
+            }
+            world_run(&world, 3000);
+        }
+        assert_equal(known(&world)->generation, ends ? 2 : 1);
+        world_run(&world, JSI_SETTLE_WAIT_MS - 3000);
+        assert_equal(known(&world)->generation, 2);
+        assert_equal(job.calls, ends ? 3 : 1);
+        struct world_ledger ledger = world_ledger_read(&world, "job");
+        assert_equal(world_ledger_sum(&ledger, JOBSCHED_OUTCOME_SKIPPED_OVERLAP), ends ? 0 : 3);
+        world_ledger_free(&ledger);
+        assert_equal(jobsched_run_finish(job.pending, JOBSCHED_OK), 0);
+        (void)world_settle(&world);
+        world_close(&world);
+    }
+}
+
 /* G9: a fixed delay that is due is fired; one whose run goes on has nothing due. */
 static void test_a_fixed_delay_is_replaced(void **state)
 {
@@ -271,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_what_is_due_is_fired_first),
         cmocka_unit_test(test_a_backlog_follows_the_old_policy),
         cmocka_unit_test(test_a_long_run_holds_up_nothing),
+        cmocka_unit_test(test_a_backlog_is_waited_for_a_while),
         cmocka_unit_test(test_a_fixed_delay_is_replaced),
         cmocka_unit_test(test_a_paused_job_stays_paused),
         cmocka_unit_test(test_disabled),
