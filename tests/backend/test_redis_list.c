@@ -1,9 +1,8 @@
-/* test_redis_list.c: what the redis: backend tells of jobs, nodes, triggers and itself; handles that
- * only ask; and interrupted runs that are told until they are heard. */
+/* test_redis_list.c: what the redis: backend tells of jobs, nodes, triggers and itself; and handles that
+ * only ask. */
 #include "redis_support.h"
 
 #include "backends/redis/store.h"
-#include "support/proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -498,121 +497,16 @@ static void test_check_tells_what_to_mend(void **state)
     cf_equal(cf_control(node, JOBSCHED_VERB_PAUSE, "nobody's", NULL, NULL), JOBSCHED_ENOTFOUND);
 }
 
-/* ---- interrupted runs are told once ---- */
-
-static int stop_after_one(const jobsched_finding *finding, void *data)
-{
-    (void)finding;
-    ++*(int *)data;
-    return 1;
-}
-
-static int count_all(const jobsched_finding *finding, void *data)
-{
-    *(int *)data += finding->found == JOBSCHED_FOUND_INTERRUPTED;
-    return 0;
-}
-
-/* Runs of a process that has died: of so many jobs. */
-static void leave_dead_runs(struct cf_world *world, int count)
-{
-    pid_t child = cf_fork(world);
-    if (child == 0) {
-        struct cf_node *node = redis_open(world, "dead", LEASE_MS);
-        for (int i = 0; i < count; i++) {
-            static char name[16];
-            (void)snprintf(name, sizeof name, "dead%d", i);
-            struct cf_job job = cf_job(node, name, 2);
-            jobsched_claim run = cf_at(&job, 1);
-            run.lease_ms = LEASE_MS;
-            cf_ask(node, &run);
-            cf_answer(run, GRANTED);
-        }
-        _exit(0);
-    }
-    cf_equal(cf_wait(world, child), 0);
-}
-
-/* G15: an answer that gets lost is told again; what was told is not, to nobody. */
-static void test_lost_findings_are_told_again(void **state)
-{
-    struct cf_world *world = *state;
-    char path[128], server[128], url[REDIS_TEXT_BYTES];
-    leave_dead_runs(world, 3);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
-    (void)snprintf(path, sizeof path, "%s/proxy.sock", redis_directory);
-    (void)snprintf(server, sizeof server, "%s/redis.sock", redis_directory);
-    proxy *between = proxy_start(path, server);
-    cf_true(between != NULL);
-    (void)snprintf(url, sizeof url, "redis://?socket=%s", path);
-    struct cf_node *node = redis_open_at(world, "node", url, LEASE_MS, CF_TIMEOUT_MS);
-    /* The heartbeat is watched by this one alone, so that it is this one who notices. */
-    int64_t until_ms = cf_real_mono_ms() + LEASE_MS * 3 / 2;
-    while (cf_real_mono_ms() < until_ms) {
-        (void)cf_now(node);
-        cf_pause();
-    }
-    int told = 0;
-    proxy_trap(between, "1000", PROXY_CUT_BEFORE_REPLY); /* how many findings at most: of reap */
-    jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
-    cf_equal(node->driver->reap(node->backend, &call, count_all, &told), JOBSCHED_EUNKNOWN);
-    cf_equal(proxy_caught(between), 1);
-    cf_equal(told, 0);
-    struct cf_row row;
-    cf_equal(cf_newest(other, "dead0", &row)->record.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
-    struct cf_found found[4];
-    cf_equal(cf_reap(other, found, 4), 0); /* it is this one's to be told */
-    cf_ok(node->driver->reap(node->backend, &call, stop_after_one, &told));
-    cf_equal(told, 1);
-    proxy_trap(between, "1000", PROXY_CUT_IN_REPLY);
-    cf_equal(node->driver->reap(node->backend, &call, count_all, &told), JOBSCHED_EUNKNOWN);
-    cf_equal(told, 1);
-    cf_ok(node->driver->reap(node->backend, &call, count_all, &told));
-    cf_equal(told, 3);
-    cf_ok(node->driver->reap(node->backend, &call, count_all, &told));
-    cf_equal(told, 3);
-    cf_equal(cf_reap(other, found, 4), 0);
-    cf_close(world, node);
-    proxy_stop(between);
-    char key[REDIS_TEXT_BYTES];
-    (void)snprintf(key, sizeof key, "{jobsched:%s}:telling", world->name_space);
-    cf_equal(redis_ask("EXISTS %s", key), 0);
-}
-
-/* G15: what a node did not hear before it closed, or died, another is told. */
-static void test_unheard_findings_pass_on(void **state)
-{
-    struct cf_world *world = *state;
-    leave_dead_runs(world, 3);
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
-    int told = 0;
-    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
-    while (told == 0) {
-        jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
-        cf_true(cf_real_mono_ms() < deadline_ms);
-        cf_ok(node->driver->reap(node->backend, &call, stop_after_one, &told));
-        cf_pause();
-    }
-    struct cf_found found[4];
-    cf_equal(cf_reap(other, found, 4), 0);
-    cf_close(world, node);
-    cf_equal(cf_reap(other, found, 4), 2);
-    cf_equal(found[0].finding.found, JOBSCHED_FOUND_INTERRUPTED);
-    cf_equal(cf_reap(other, found, 4), 0);
-}
-
 int main(void)
 {
 #define REDIS_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, redis_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
-        REDIS_TEST(test_jobs_tell_their_state),        REDIS_TEST(test_nodes_tell_their_state),
-        REDIS_TEST(test_the_last_node_disappears),     REDIS_TEST(test_jobs_are_listed_in_parts),
-        REDIS_TEST(test_find_follows_a_trigger),       REDIS_TEST(test_runs_of_all_jobs),
-        REDIS_TEST(test_control_only_is_no_node),      REDIS_TEST(test_control_only_enters_again),
-        REDIS_TEST(test_registrations_heal),           REDIS_TEST(test_check_tells_what_to_mend),
-        REDIS_TEST(test_lost_findings_are_told_again), REDIS_TEST(test_unheard_findings_pass_on),
+        REDIS_TEST(test_jobs_tell_their_state),    REDIS_TEST(test_nodes_tell_their_state),
+        REDIS_TEST(test_the_last_node_disappears), REDIS_TEST(test_jobs_are_listed_in_parts),
+        REDIS_TEST(test_find_follows_a_trigger),   REDIS_TEST(test_runs_of_all_jobs),
+        REDIS_TEST(test_control_only_is_no_node),  REDIS_TEST(test_control_only_enters_again),
+        REDIS_TEST(test_registrations_heal),       REDIS_TEST(test_check_tells_what_to_mend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

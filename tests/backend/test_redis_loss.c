@@ -1,4 +1,5 @@
-/* test_redis_loss.c: a store that forgets: everything, the latest part, or perhaps nothing. */
+/* test_redis_loss.c: a store that forgets: everything, the latest part, or perhaps nothing.
+ * (What it must not forget: test_redis_kept.c.) */
 #include "redis_support.h"
 
 #include <stdio.h>
@@ -545,72 +546,6 @@ static void test_promoted_replica_is_quarantined(void **state)
     cf_true(next.token > run.token);
 }
 
-/* G3, G11: a mark ahead of the server's clock stops its job until the clock has caught up, and that is
- * said: once, not with every answer. */
-static void test_mark_in_the_future_is_told(void **state)
-{
-    struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_job job = cf_job(node, "job", 3);
-    (void)redis_ask("HSET {jobsched:%s}:f:job m %lld", world->name_space,
-                    (long long)(job.mark_ms + 3600000));
-    int before = redis_notice_count;
-    for (int i = 0; i < 3; i++) {
-        jobsched_claim claim = short_claim(&job, 1);
-        cf_ask(node, &claim);
-        cf_answer(claim, DONE);
-    }
-    cf_equal(redis_notice_count, before + 1);
-    cf_true(strstr(redis_notices, "'job' is accounted for up to 35") != NULL ||
-            strstr(redis_notices, "'job' is accounted for up to 3600") != NULL);
-}
-
-/* G1, G16: with a server that writes before it answers, a restart changes nothing. */
-static void test_restart_with_persistence(void **state)
-{
-    struct cf_world *world = *state;
-    static const char settings[] = "appendonly=yes appendfsync=always";
-    redis_restart("kill", settings);
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_job job = cf_job(node, "job", 4);
-    jobsched_claim run = grant(node, &job, 1);
-    redis_restart("kill", settings);
-    cf_equal(grant(node, &job, 1).token, run.token);
-    cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
-    cf_equal(grant(node, &job, 2).token, run.token + 1);
-    cf_equal(redis_notice_count, 0);
-}
-
-/* G2: numbers are exact up to 2^53: tokens of a late epoch grow by one and are told apart. */
-static void test_large_tokens_are_exact(void **state)
-{
-    struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_job job = cf_job(node, "job", 9);
-    (void)redis_ask("HSET {jobsched:%s}:meta epoch 131000 id 9007199254740000", world->name_space);
-    uint64_t last = UINT64_C(131000) << 36;
-    for (int64_t k = 1; k <= 5; k++) {
-        jobsched_claim run = cf_grant(node, &job, k);
-        cf_equal(run.token, last + 1);
-        last = run.token;
-        cf_equal(cf_renew(node, "job", run.token - 1), JOBSCHED_LEASE_GONE);
-        cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-        cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED),
-                 JOBSCHED_LEASE_KEPT);
-        cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED),
-                 JOBSCHED_LEASE_KEPT);
-    }
-    struct cf_row rows[5];
-    cf_equal(cf_rows(node, "job", rows, 5), 5);
-    cf_equal(rows[0].record.token, last);
-    /* And beyond, no token is given out twice. */
-    (void)redis_ask("HSET {jobsched:%s}:f:job t 9007199254740991", world->name_space);
-    jobsched_claim beyond = short_claim(&job, 6);
-    cf_ok(redis_claim(node, &beyond, CF_TIMEOUT_MS));
-    cf_answer(beyond, BUSY);
-}
-
 int main(void)
 {
 #define REDIS_TEST(function)                                                                       \
@@ -632,9 +567,6 @@ int main(void)
         REDIS_TEST(test_many_jobs_are_said_again),
         REDIS_TEST(test_restart_that_may_have_lost),
         REDIS_TEST(test_promoted_replica_is_quarantined),
-        REDIS_TEST(test_mark_in_the_future_is_told),
-        REDIS_TEST(test_restart_with_persistence),
-        REDIS_TEST(test_large_tokens_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }
