@@ -1,4 +1,4 @@
-/* options.c: the command line. Reads nothing else and changes nothing.
+/* options.c: the command line, and the file that it names for the lock. Changes nothing.
  * Locks: none. */
 #include "options.h"
 
@@ -22,6 +22,7 @@ static const char help[] =
     "\n"
     "  -l, --lock URL        lock backend, for example sqlite:/var/lib/app/jobs.db; else the\n"
     "                        environment variable JOBSCHED_LOCK\n"
+    "  -L, --lock-file FILE  the first line of FILE is the lock's URL, for one with a password\n"
     "  -n, --node NAME       name of this process for people (host name and process id)\n"
     "      --namespace NAME  separates users of one backend (default)\n"
     "      --lease TIME      how long a run is ours without a sign of life (30s)\n"
@@ -69,6 +70,9 @@ static int take_option(int option, const char *value, crond_options *options)
     case 'l':
         options->lock = value;
         return -1;
+    case 'L':
+        options->lock_file = value;
+        return -1;
     case 'n':
         options->node = value;
         return -1;
@@ -106,10 +110,133 @@ static int take_option(int option, const char *value, crond_options *options)
     }
 }
 
+/* Whether these can be nothing but hosts, each with a port or not. Where '@host' was forgotten the
+ * password stands in the place of the port. */
+static int are_hosts(const char *text)
+{
+    const char *end = text + strcspn(text, "/?");
+
+    while (text < end) {
+        const char *next = text + strcspn(text, ",/?");
+        const char *bracket = *text == '[' ? memchr(text, ']', (size_t)(next - text)) : NULL;
+        const char *from = bracket == NULL ? text : bracket;
+        const char *colon = memchr(from, ':', (size_t)(next - from));
+
+        if (colon != NULL &&
+            (next - colon > 6 || colon + 1 + strspn(colon + 1, "0123456789") < next)) {
+            return 0;
+        }
+        text = next + (*next == ',');
+    }
+    return 1;
+}
+
+static int hex_digit(char character)
+{
+    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+    const char *digit = character == '\0' ? NULL : strchr(digits, character);
+
+    return digit == NULL ? -1 : (int)(digit - digits) % 16;
+}
+
+/* Whether the word stands here, also with bytes as %XX, which client libraries decode. */
+static int stands_here(const char *text, const char *word)
+{
+    for (; *word != '\0'; word++, text++) {
+        int high = *text == '%' ? hex_digit(text[1]) : -1;
+        int low = high < 0 ? -1 : hex_digit(text[2]);
+
+        if (low >= 0 ? high * 16 + low != *word : *text != *word) {
+            return 0;
+        }
+        text += low >= 0 ? 2 : 0;
+    }
+    return 1;
+}
+
+static int is_file(const char *url)
+{
+    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "single:", 7) == 0;
+}
+
+/* Client libraries do not agree on where a password ends, so whatever one of them might take for one
+ * counts: behind a ':' and before '@', or where '@' is missing in the place of the port; or what a
+ * parameter tells. */
+static int may_hold_password(const char *url)
+{
+    static const char *const secrets[] = {
+        "password=", "oauth_client_secret=", "scram_client_key=", "scram_server_key="};
+    const char *user = strstr(url, "://");
+    const char *host = strrchr(url, '@');
+
+    if (is_file(url)) {
+        return 0;
+    }
+    for (const char *at = url; *at != '\0'; at++) {
+        for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
+            if (stands_here(at, secrets[i])) {
+                return 1;
+            }
+        }
+    }
+    if (host == NULL) {
+        return user != NULL && !are_hosts(user + 3);
+    }
+    user = user != NULL ? user + 3 : url;
+    return host > user && memchr(user, ':', (size_t)(host - user)) != NULL;
+}
+
+static int read_lock_file(crond_options *options)
+{
+    FILE *file = fopen(options->lock_file, "re");
+    int failed = file == NULL || (fgets(options->line, sizeof options->line, file) == NULL);
+    size_t length = failed ? 0 : strcspn(options->line, "\r\n");
+
+    if (file == NULL || ferror(file)) {
+        fprintf(stderr, "elected-crond: '%s' cannot be read: %s\n", options->lock_file,
+                strerror(errno));
+        length = 0;
+    } else if (length == 0) {
+        fprintf(stderr, "elected-crond: the first line of '%s' is empty\n", options->lock_file);
+    } else if (length == sizeof options->line - 1) {
+        fprintf(stderr, "elected-crond: the first line of '%s' is longer than %zu bytes\n",
+                options->lock_file, sizeof options->line - 2);
+        length = 0;
+    }
+    if (file != NULL) {
+        (void)fclose(file);
+    }
+    options->line[length] = '\0';
+    options->lock = options->line;
+    return length > 0 ? -1 : CROND_USAGE;
+}
+
+/* Everybody on the machine can read a command line, for as long as the process lives. */
+static int find_lock(crond_options *options)
+{
+    if (options->lock != NULL && options->lock_file != NULL) {
+        return wrong_use("either --lock or --lock-file, not both", NULL);
+    }
+    if (options->lock_file != NULL) {
+        return read_lock_file(options);
+    }
+    if (options->lock != NULL && may_hold_password(options->lock)) {
+        return wrong_use("everybody on this machine can read a password on the command line; put "
+                         "the lock's URL into JOBSCHED_LOCK or a --lock-file",
+                         NULL);
+    }
+    options->lock = options->lock != NULL ? options->lock : getenv("JOBSCHED_LOCK");
+    if (options->lock == NULL || options->lock[0] == '\0') {
+        return wrong_use("no lock is given: use --lock, --lock-file or JOBSCHED_LOCK", NULL);
+    }
+    return -1;
+}
+
 int options_read(int argc, char **argv, crond_options *out_options)
 {
     static const struct option names[] = {
         {"lock", required_argument, NULL, 'l'},
+        {"lock-file", required_argument, NULL, 'L'},
         {"node", required_argument, NULL, 'n'},
         {"namespace", required_argument, NULL, OPTION_NAMESPACE},
         {"lease", required_argument, NULL, OPTION_LEASE},
@@ -126,7 +253,7 @@ int options_read(int argc, char **argv, crond_options *out_options)
     crond_options options = {.drain_ms = DRAIN_SECONDS * 1000, .least_level = LOG_INFO};
     int option;
 
-    while ((option = getopt_long(argc, argv, "l:n:w:d:cqvhV", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "l:L:n:w:d:cqvhV", names, NULL)) != -1) {
         int leave = take_option(option, optarg, &options);
 
         if (leave >= 0) {
@@ -140,14 +267,8 @@ int options_read(int argc, char **argv, crond_options *out_options)
         return wrong_use("more than one crontab is given:", argv[optind + 1]);
     }
     options.file = argv[optind];
-    if (options.lock == NULL) {
-        options.lock = getenv("JOBSCHED_LOCK");
-    }
-    if (!options.check && (options.lock == NULL || options.lock[0] == '\0')) {
-        return wrong_use("no lock is given: use --lock or JOBSCHED_LOCK", NULL);
-    }
     *out_options = options;
-    return -1;
+    return options.check ? -1 : find_lock(out_options);
 }
 
 void options_redact(const char *url, char *text, unsigned long bytes)
@@ -157,6 +278,10 @@ void options_redact(const char *url, char *text, unsigned long bytes)
     const char *at = strrchr(rest, '@');
     const char *from = at == NULL ? rest : at + 1;
 
+    if (at == NULL && !is_file(url) && !(strncmp(rest, "://", 3) == 0 && are_hosts(rest + 3))) {
+        (void)snprintf(text, bytes, "%.*s:***", (int)scheme, url);
+        return;
+    }
     /* The last '@', as a password may hold others; parameters may be passwords too. */
     (void)snprintf(text, bytes, "%.*s%s%.*s%s", (int)scheme, url, at == NULL ? "" : "://***@",
                    (int)strcspn(from, "?"), from, strchr(from, '?') == NULL ? "" : "?***");

@@ -12,7 +12,8 @@ enum crond_exit {
 
 typedef struct crond_options {
     const char *file;
-    const char *lock;
+    const char *lock; /* may be in line */
+    const char *lock_file;
     const char *node;
     const char *name_space;
     const char *lease;
@@ -21,9 +22,11 @@ typedef struct crond_options {
     int64_t drain_ms;
     int check;
     int least_level; /* enum log_level */
+    char line[4096]; /* the first of lock_file */
 } crond_options;
 
-/* Reads the command line. -1 to go on, else the exit status to leave with. */
+/* Reads the command line. -1 to go on, else the exit status to leave with. What it writes must stay
+ * where it is: it points into itself. */
 int options_read(int argc, char **argv, crond_options *out_options);
 
 /* The URL without what may be secret: user, password, and parameters. */

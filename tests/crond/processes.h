@@ -14,7 +14,7 @@
  * their orphans. */
 typedef struct world {
     char folder[64]; /* short, so that paths fit */
-    pid_t pids[8];   /* 0: gone */
+    pid_t pids[16];  /* 0: gone */
     size_t started;
 } world;
 

@@ -70,14 +70,70 @@ static void test_nothing_usable_is_refused(void **state)
 /* Whatever goes wrong with the lock, its password is not shown. */
 static void test_password_is_never_shown(void **state)
 {
+    static const char *const urls[] = {"nosuch://me:s3cr3t@host/db?password=s3cr3t",
+                                       "s3cr3t:me@host"};
     world *self = *state;
+    char arguments[600];
 
     world_write(self, "tab", "@daily true\n");
-    assert_int_equal(
-        world_wait(self, world_start(self, "--lock nosuch://me:s3cr3t@host/db?password=s3cr3t")),
-        1);
-    assert_in_file(self, "err", "nosuch", 1);
+    (void)snprintf(arguments, sizeof arguments, "--lock-file %s", world_path(self, "lock"));
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        world_write(self, "lock", urls[i]);
+        assert_int_equal(world_wait(self, world_start(self, arguments)), 1);
+        assert_in_file(self, "err", i == 0 ? "'nosuch'" : "for the lock URL", 1);
+        assert_in_file(self, "err", "s3cr3t", 0);
+    }
+}
+
+/* On the command line, where everybody can read it, a password is refused; a file or the environment
+ * takes any URL. */
+static void test_password_is_refused_on_the_command_line(void **state)
+{
+    static const char *const urls[] = {
+        "nosuch://me:s3cr3t@host/db",       "nosuch://:s3cr3t@host",           "nosuch://me:s3cr3t",
+        "nosuch://host/db?password=s3cr3t", "nosuch://host?passwor%64=s3cr3t", "me:s3cr3t@host"};
+    static const char *const plain[] = {"nosuch://me@host:6379/db", "nosuch://[::1]:6379,host:1/0",
+                                        "nosuch:///db?host=/run"};
+    world *self = *state;
+    char arguments[1200];
+
+    world_write(self, "tab", "@daily true\n");
+    for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
+        (void)snprintf(arguments, sizeof arguments, "--lock %s", urls[i]);
+        assert_int_equal(world_wait(self, world_start(self, arguments)), 2);
+    }
+    assert_in_file(self, "err", "JOBSCHED_LOCK or a --lock-file", 1);
     assert_in_file(self, "err", "s3cr3t", 0);
+    assert_in_file(self, "err", "no backend", 0);
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        (void)snprintf(arguments, sizeof arguments, "--lock %s", plain[i]);
+        assert_int_equal(world_wait(self, world_start(self, arguments)), 1);
+    }
+    world_write(self, "lock", "\nsingle:\n");
+    (void)snprintf(arguments, sizeof arguments, "--lock-file %s", world_path(self, "lock"));
+    assert_int_equal(world_wait(self, world_start(self, arguments)), 2);
+    assert_in_file(self, "err", "is empty", 1);
+    (void)snprintf(arguments, sizeof arguments, "--lock single: -L %s", world_path(self, "lock"));
+    assert_int_equal(world_wait(self, world_start(self, arguments)), 2);
+    assert_int_equal(world_wait(self, world_start(self, "-L /nonexistent/lock")), 2);
+    assert_in_file(self, "err", "'/nonexistent/lock' cannot be read", 1);
+}
+
+/* The lock may be in a file, whose first line is the URL and nothing else. */
+static void test_lock_from_a_file(void **state)
+{
+    world *self = *state;
+    char arguments[600];
+    size_t index;
+
+    world_write(self, "tab", "@daily true\n");
+    world_write(self, "lock", "single:\nredis://nowhere\n");
+    (void)snprintf(arguments, sizeof arguments, "--lock-file %s", world_path(self, "lock"));
+    index = world_start(self, arguments);
+    world_ready(self, index);
+    assert_in_file(self, "err", "elects with 'single:'", 1);
+    assert_int_equal(kill(self->pids[index], SIGTERM), 0);
+    assert_int_equal(world_wait(self, index), 0);
 }
 
 static void test_check_tells_all_and_runs_nothing(void **state)
@@ -482,6 +538,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_nothing_usable_is_refused, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_password_is_never_shown, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(test_password_is_refused_on_the_command_line, world_setup,
+                                        world_teardown),
+        cmocka_unit_test_setup_teardown(test_lock_from_a_file, world_setup, world_teardown),
         cmocka_unit_test_setup_teardown(test_check_tells_what_will_fire, world_setup,
                                         world_teardown),
         cmocka_unit_test_setup_teardown(test_check_tells_all_and_runs_nothing, world_setup,
