@@ -138,7 +138,8 @@ static int is_secret(const char *url)
                     (strncmp(at - 10, "&password=", 10) == 0 ||
                      (at - 10 == options && strncmp(options, "?password=", 10) == 0));
 
-        int lacking = colon != NULL && colon < at && begin[3] != '[' && lacks_host(colon);
+        int lacking = colon != NULL && colon < at && begin[3] != '[' &&
+                      colon < begin + 3 + strcspn(begin + 3, "/?") && lacks_host(colon);
 
         if (!user && !value && !lacking) {
             return 0;
