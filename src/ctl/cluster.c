@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static int hex_digit(char character)
 {
@@ -157,7 +156,7 @@ int ctl_cluster_watch(const ctl_request *request,
 {
     struct timespec pause = {.tv_sec = (time_t)(request->watch_ms / 1000),
                              .tv_nsec = (long)(request->watch_ms % 1000) * 1000000};
-    int clears = request->watch_ms > 0 && !request->json && isatty(STDOUT_FILENO);
+    int clears = request->watch_ms > 0 && !request->json && ctl_is_terminal(stdout);
     jobsched *cluster = NULL;
     int result = ctl_cluster_open(request, &cluster);
 

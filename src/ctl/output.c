@@ -11,14 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
+int ctl_is_terminal(FILE *stream)
+{
+    const char *terminal = getenv("TERM");
+
+    return terminal != NULL && strcmp(terminal, "dumb") != 0 && isatty(fileno(stream));
+}
+
 const char *ctl_colour(FILE *stream, int colour)
 {
     static const char *const codes[] = {"\033[0m", "\033[1m", "\033[1;31m", "\033[33m", "\033[32m"};
     const char *no_colour = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
 
-    if ((no_colour != NULL && no_colour[0] != '\0') || terminal == NULL ||
-        strcmp(terminal, "dumb") == 0 || !isatty(fileno(stream))) {
+    if ((no_colour != NULL && no_colour[0] != '\0') || !ctl_is_terminal(stream)) {
         return "";
     }
     return codes[colour];

@@ -17,7 +17,10 @@ int ctl_fail(const ctl_request *request, const char *format, ...) JOBSCHED_PRINT
 /* The same for the last failure of a call of the library. Returns the status that it stands for. */
 int ctl_library(const ctl_request *request);
 
-/* Begin and end of colour, or "" where the stream is no terminal or NO_COLOR is set. */
+/* Whether the stream is a terminal that knows escape sequences. */
+int ctl_is_terminal(FILE *stream);
+
+/* Begin and end of colour, or "" where the stream is no such terminal or NO_COLOR is set. */
 enum ctl_colour { CTL_PLAIN, CTL_BOLD, CTL_RED, CTL_YELLOW, CTL_GREEN };
 const char *ctl_colour(FILE *stream, int colour);
 
