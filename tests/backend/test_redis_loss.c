@@ -176,6 +176,29 @@ static void test_flushall_and_a_newcomer_with_an_edit(void **state)
     cf_answer(claim, GRANTED);
 }
 
+/* G14: a node that has asked claims under the generation of the definition in force. After a loss
+ * that is refused, even where the node's own definition has been put in force meanwhile. */
+static void test_flushall_while_a_definition_is_pending(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *asks = redis_open(world, "asks", LEASE_MS);
+    struct cf_job job = cf_job(node, "job", 2);
+    jobsched_announcement item = {
+        .job = "job", .definition = "every 2 ms", .replace = JOBSCHED_REPLACE_ASK};
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(asks->driver->announce(asks->backend, &call, &item, 1));
+    cf_equal(item.pending, 1);
+    cf_equal(item.generation, job.generation);
+    cf_close(world, node);
+    (void)redis_ask("FLUSHALL");
+    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    cf_equal(cf_announce(newcomer, "job", "every 2 ms", 0).in_force, 1);
+    jobsched_claim claim = short_claim(&job, 1);
+    (void)wait_out(asks, &claim);
+    cf_answer(claim, STALE);
+}
+
 /* G1, G2, G5: the server is restarted and keeps nothing. */
 static void test_restart_without_persistence(void **state)
 {
@@ -554,6 +577,7 @@ int main(void)
         REDIS_TEST(test_flushall_under_an_owner),
         REDIS_TEST(test_flushall_and_a_newcomer),
         REDIS_TEST(test_flushall_and_a_newcomer_with_an_edit),
+        REDIS_TEST(test_flushall_while_a_definition_is_pending),
         REDIS_TEST(test_restart_without_persistence),
         REDIS_TEST(test_late_owner_has_lost_its_run),
         REDIS_TEST(test_longest_lease_is_waited_for),
