@@ -319,6 +319,36 @@ static void test_session_pooler(void **state)
     cf_equal(locks, 0);
 }
 
+/* G5: a pooler that refuses connections is no server that is down: the session behind it is gone, and
+ * others, who reach the server past it, are granted the job. So its node is told in time. */
+static void test_pooler_that_is_away_is_no_server_that_is_down(void **state)
+{
+    struct cf_world *world = *state;
+    cf_equal(start_bouncer("session", "server_reset_query ="), 0);
+    cf_ok(try_bouncer(world, ""));
+    struct cf_node *other = cf_open(world, "other");
+    struct cf_job job = cf_job(other, "job", 3);
+    bouncer_url(world->url, sizeof world->url, "");
+    struct cf_node *owner = cf_open(world, "owner");
+    (void)cf_grant(owner, &job, 1);
+    stop_bouncer();
+    jobsched_claim claim = cf_at(&job, 2);
+    int64_t told_ms = JOBSCHED_NONE, deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    do {
+        jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+        call.lost_at_mono_ms = JOBSCHED_NONE;
+        int code = owner->driver->renew(owner->backend, &call, 0, NULL, 0);
+        cf_true(code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN);
+        told_ms = call.lost_at_mono_ms < told_ms ? call.lost_at_mono_ms : told_ms;
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(other->driver->claim(other->backend, &call, &claim, 1));
+        cf_pause();
+    } while (claim.answer == JOBSCHED_ANSWER_HELD);
+    cf_answer(claim, GRANTED);
+    cf_true(told_ms <= cf_real_mono_ms());
+}
+
 /* Row mode, when asked for: no lock outlasts a transaction, nothing is set or prepared in a
  * session, and who is alive is seen by heartbeats: a dead owner's job is free a lease later. */
 static void test_row_mode(void **state)
@@ -400,6 +430,7 @@ int main(int argc, char **argv)
         TEST(test_read_only_database),
         TEST(test_sharing_pooler_is_refused),
         TEST(test_session_pooler),
+        TEST(test_pooler_that_is_away_is_no_server_that_is_down),
         TEST(test_row_mode),
         TEST(test_renewal_in_another_session),
         TEST(test_standby_and_promotion),

@@ -34,7 +34,7 @@ static void test_mark_in_the_future_is_told(void **state)
     struct cf_node *node = redis_open(world, "node", LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3);
     (void)redis_ask("HSET {jobsched:%s}:f:job m %lld", world->name_space,
-                    (long long)(job.mark_ms + 3600000));
+                    (long long)job.mark_ms + 3600000);
     int before = redis_notice_count;
     for (int i = 0; i < 3; i++) {
         jobsched_claim claim = short_claim(&job, 1);
