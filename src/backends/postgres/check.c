@@ -25,7 +25,7 @@ static const char facts[] =
     " AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')"
     " AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))),"
     " m.version, m.epoch, m.floor_ms, @S@.now_ms(), m.quarantine_until_ms,"
-    " pg_size_pretty(pg_total_relation_size('@S@.run')),"
+    " pg_size_pretty(pg_total_relation_size('@S@.run')), current_setting('transaction_read_only'),"
     " (SELECT count(*) FROM @S@.fence f WHERE f.name_space = $2)"
     " FROM @S@.meta m";
 
@@ -45,6 +45,7 @@ enum {
     NOW,
     QUARANTINE,
     LEDGER,
+    READ_ONLY,
     JOBS
 };
 
@@ -138,6 +139,10 @@ static void say_rights(struct report *report)
                        "role '%.64s' lacks one of SELECT, INSERT, UPDATE, DELETE on: %.300s",
                        PQuser(lane->conn), tables);
         say(report, "postgresql.rights", JOBSCHED_LEVEL_ERROR, text);
+    } else if (strcmp(jsi_pg_get(lane, 0, READ_ONLY), "off") != 0) {
+        say(report, "postgresql.rights", JOBSCHED_LEVEL_ERROR,
+            "the database takes no writes: set 'default_transaction_read_only' to 'off' for it, "
+            "and for the role");
     } else {
         say(report, "postgresql.rights", JOBSCHED_LEVEL_INFO, "the role has the rights it needs");
     }
