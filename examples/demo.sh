@@ -194,11 +194,11 @@ build_program() {
 
 # ---- the server ----------------------------------------------------------------------------------
 
-# By the scripts of the tests. PostgreSQL's server refuses to be root; it must reach its folder.
+# By the scripts of the tests. Started by root they are nobody, who must reach the folder.
 start_server() {
+    [ "$backend" = sqlite ] || chmod 0711 "$work"
     case $backend in
     postgresql)
-        chmod 0711 "$work"
         say "starting a private PostgreSQL server in $server"
         sh "$top/tests/support/postgres.sh" start "$server"
         ;;

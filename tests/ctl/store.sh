@@ -6,6 +6,7 @@ set -euo pipefail
 
 program=$1 url=$2 redis_script=$3
 work=$(mktemp -d)
+chmod 0711 "$work" # servers of ours are no root
 export LC_ALL=C TERM=dumb JOBSCHED_NAMESPACE="store $$ $RANDOM"
 count=0
 

@@ -9,12 +9,13 @@
 #   redis.sh stop DIR                       ends it in good order
 #   redis.sh kill DIR                       ends it by kill -9
 #   redis.sh remove DIR                     kills it and removes the folder
-# The URL is redis://?socket=DIR/redis.sock. Without settings it keeps nothing on disk.
+# The URL is redis://?socket=DIR/redis.sock. Without settings it keeps nothing on disk. A server that
+# root starts runs as nobody.
 set -eu
 
 usage()
 {
-    sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,13s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
@@ -27,6 +28,27 @@ if ! command -v redis-server > /dev/null; then
     echo "redis.sh: no Redis server is installed (apt-get install redis-server)" >&2
     exit 1
 fi
+
+as_server()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
+    else
+        "$@"
+    fi
+}
+
+# All that is in the folder: a server writes its settings, too, and may have been another user's.
+own()
+{
+    if [ "$(id -u)" -eq 0 ]; then
+        chown -R nobody:nogroup "$dir"
+        if ! as_server test -x "$dir"; then
+            echo "redis.sh: nobody cannot reach '$dir'; chmod a+x the folders above it" >&2
+            exit 1
+        fi
+    fi
+}
 
 answers()
 {
@@ -90,7 +112,11 @@ start | fresh | sentinel)
             echo "${setting%%=*} ${setting#*=}"
         done
     } > "$dir/redis.conf"
-    redis-server "$dir/redis.conf" ${mode:+"$mode"} > /dev/null
+    own
+    as_server redis-server "$dir/redis.conf" ${mode:+"$mode"} > "$dir/start.log" 2>&1 || {
+        cat "$dir/start.log" >&2
+        exit 1
+    }
     await answers
     ;;
 stop)
