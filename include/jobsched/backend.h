@@ -89,9 +89,15 @@ typedef struct jobsched_backend_config {
     int64_t history_age_ms;
     jobsched_allocator allocator; /* all memory of the backend comes from here */
     jobsched_clock clock;         /* the node's; mono_ms is for deadlines and watching heartbeats */
-    /* Tells people something that is not the failure of a call (kind:
-     * JOBSCHED_EVENT_BACKEND_NOTICE or JOBSCHED_EVENT_NOT_ALONE). Any thread; not
-     * from inside visit callbacks. */
+    /* Tells people something that is not the failure of a call. The kind is what alarms go
+     * by, so it says how much it matters (any other counts as the first):
+     *   JOBSCHED_EVENT_BACKEND_NOTICE         good to know
+     *   JOBSCHED_EVENT_BACKEND_WARNING        should be mended: what check() says at that level
+     *   JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST  the store has forgotten something, or may have;
+     *       it answers, and has dealt with it (what cannot is EDATALOST)
+     *   JOBSCHED_EVENT_NOT_ALONE              others use it who must not
+     * Of each kind a few a minute reach the observer. Any thread; not from inside visit
+     * callbacks. */
     void (*notice)(void *notice_data, int kind, const char *message);
     void *notice_data;
     /* Not 0: this handle only asks and commands (lane ADMIN). It enters no node, and

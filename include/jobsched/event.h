@@ -38,6 +38,8 @@ extern "C" {
     X(NOT_ALONE, 44, WARNING, "single.not-alone")                                                  \
     X(BACKEND_NOTICE, 45, INFO, "backend.notice")                                                  \
     X(BACKEND_CLOCK_JUMPED, 46, WARNING, "backend.clock-jumped")                                   \
+    X(BACKEND_MAY_HAVE_LOST, 47, ERROR, "backend.may-have-lost")                                   \
+    X(BACKEND_WARNING, 48, WARNING, "backend.warning")                                             \
     X(LEADER_GAINED, 50, INFO, "leader.gained")                                                    \
     X(LEADER_LOST, 51, WARNING, "leader.lost")                                                     \
     X(BACKEND_UNREACHABLE, 60, ERROR, "backend.unreachable")                                       \

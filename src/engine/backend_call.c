@@ -7,12 +7,40 @@
 
 #include <stdio.h>
 
+/* Each kind has its own measure, so that a server that is free with its words drowns no loss. */
 static void on_notice(void *notice_data, int kind, const char *message)
 {
+    static const int kinds[JSI_NOTICE_KINDS] = {
+        JOBSCHED_EVENT_BACKEND_NOTICE, JOBSCHED_EVENT_BACKEND_WARNING,
+        JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST, JOBSCHED_EVENT_NOT_ALONE};
+    char text[JOBSCHED_MESSAGE_BYTES + 64];
     jobsched *s = notice_data;
-    jobsched_event event = jsi_event(kind, NULL, NULL);
+    size_t class = 0;
+    for (size_t i = 0; i < JSI_NOTICE_KINDS; i++) {
+        class = kinds[i] == kind ? i : class;
+    }
+    jobsched_event event = jsi_event(kinds[class], NULL, NULL);
     event.message = message;
-    jsi_emit(s, &event);
+    (void)pthread_mutex_lock(&s->lock);
+    jsi_notices *notices = &s->notices[class];
+    int64_t mono_ms = jsi_mono(s);
+    if (notices->told == 0 || mono_ms - notices->from_mono_ms >= JSI_FAILURES_TOLD_SPAN_MS) {
+        notices->from_mono_ms = mono_ms;
+        notices->told = 0;
+    }
+    if (notices->told < JSI_NOTICES_TOLD_MAX) {
+        notices->told++;
+        if (notices->untold > 0) {
+            (void)snprintf(text, sizeof text, "%.511s (%llu others were not told)", message,
+                           (unsigned long long)notices->untold);
+            event.message = text;
+        }
+        notices->untold = 0;
+        jsi_emit_locked(s, &event);
+    } else {
+        notices->untold++;
+    }
+    (void)pthread_mutex_unlock(&s->lock);
 }
 
 int jsi_backend_open(jobsched *s)

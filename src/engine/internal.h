@@ -176,6 +176,14 @@ typedef struct jsi_outage {
     uint32_t told_classes; /* a bit per JOBSCHED_E... code */
 } jsi_outage;
 
+/* What a backend told by config.notice, of one kind. */
+enum { JSI_NOTICE_KINDS = 4 };
+typedef struct jsi_notices {
+    int64_t from_mono_ms; /* since when told counts */
+    uint64_t untold;      /* since the last that was told */
+    uint32_t told;
+} jsi_notices;
+
 struct jobsched {
     /* fixed at open */
     jobsched_allocator allocator;
@@ -255,7 +263,8 @@ struct jobsched {
     jsi_outage claim_outage, keep_outage; /* of lanes CLAIM and KEEP */
     int64_t failures_from_mono_ms;        /* since when failures_told counts */
     uint64_t failures_untold;             /* since the last that was told */
-    int64_t retry_at_mono_ms;             /* lane CLAIM rests until then */
+    jsi_notices notices[JSI_NOTICE_KINDS];
+    int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
     int64_t beat_at_mono_ms;
     int64_t lost_at_mono_ms; /* from when on the store may pass this node's runs on, whatever their
                                   leases: nothing is claimed before a renewal succeeds.

@@ -102,6 +102,8 @@ enum {
      * again and again. */
     JSI_FAILURES_TOLD_MAX = 20,
     JSI_FAILURES_TOLD_SPAN_MS = 60 * 1000,
+    /* And so many of each kind of a backend's notices, which a server's own words may be. */
+    JSI_NOTICES_TOLD_MAX = 10,
 
     /* How long jobsched_close() waits for library threads beyond two request timeouts. */
     JSI_CLOSE_GRACE_MS = 1000,

@@ -108,8 +108,9 @@ static void plain_release(void *ctx, void *pointer)
 static void count_notice(void *notice_data, int kind, const char *message)
 {
     struct cf_node *node = notice_data;
-    (void)kind;
     (void)message;
+    atomic_fetch_add(&node->losses, kind == JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST);
+    atomic_fetch_add(&node->warnings, kind == JOBSCHED_EVENT_BACKEND_WARNING);
     atomic_fetch_add(&node->notices, 1);
 }
 

@@ -47,7 +47,7 @@ struct cf_node {
     char name_space[JOBSCHED_NAME_BYTES + 1];
     char id[33];
     char name[JOBSCHED_NAME_BYTES + 1];
-    _Atomic int notices;
+    _Atomic int notices, losses, warnings; /* of all kinds; BACKEND_MAY_HAVE_LOST; _WARNING */
 };
 
 /* The state of one test. */

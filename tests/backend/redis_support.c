@@ -58,10 +58,10 @@ int redis_tear_down(void **state)
 static void keep_notice(void *notice_data, int kind, const char *message)
 {
     (void)notice_data;
-    (void)kind;
     redis_notice_count++;
     size_t used = strlen(redis_notices);
-    (void)snprintf(redis_notices + used, sizeof redis_notices - used, "%s\n", message);
+    (void)snprintf(redis_notices + used, sizeof redis_notices - used, "%s: %s\n",
+                   jobsched_event_name(kind), message);
 }
 
 struct cf_node *redis_open_at(struct cf_world *world, const char *name, const char *url,

@@ -352,6 +352,7 @@ static void test_changed_incarnation(void **state)
     late.config.lease_ms = 1500;
     cf_ok(late.driver->open(&late.config, &late.backend));
     await_notice(&late, 1);
+    cf_equal(atomic_load(&late.losses), 1);
     jobsched_claim claim = cf_at(&job, 2);
     jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
     cf_ok(late.driver->claim(late.backend, &call, &claim, 1));
@@ -400,6 +401,7 @@ static void test_changed_incarnation(void **state)
     await_notice(node, before + 1); /* only that the session is back */
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_GONE);
     cf_equal(atomic_load(&node->notices), before + 1);
+    cf_equal(atomic_load(&node->losses), before);
     late.driver->close(late.backend);
 }
 
@@ -419,6 +421,7 @@ static void test_server_that_was_set_back(void **state)
     cf_equal(postgres_ask("SELECT o_epoch FROM \"%s\".hello(1, 1500, 1, 0)"), 1);
     postgres_terminate("node");
     await_notice(node, 2); /* back, and what it found */
+    cf_equal(atomic_load(&node->losses), 1);
     cf_equal(atomic_load(&other->notices), 0);
 }
 

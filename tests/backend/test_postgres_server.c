@@ -139,7 +139,7 @@ static void test_standby_and_promotion(void **state)
     cf_config(&late, world, "late", NULL);
     late.config.lease_ms = 1500;
     cf_ok(late.driver->open(&late.config, &late.backend));
-    cf_true(atomic_load(&late.notices) > 0); /* also that a pause may be forgotten */
+    cf_true(atomic_load(&late.losses) > 0); /* also that a pause may be forgotten */
     postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = least(quarantine_until_ms,"
                 " \"%s\".now_ms() + 500)"); /* the node's lease of an hour is too long for a test */
     jobsched_claim again = cf_at(&job, 2);

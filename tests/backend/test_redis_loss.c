@@ -64,7 +64,7 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
     cf_ok(redis_claim(other, &claim, CF_TIMEOUT_MS));
     cf_answer(claim, BUSY); /* known, and under its own generation (G14) */
     cf_true(redis_notice_count > told_before);
-    cf_true(strstr(redis_notices, "lost") != NULL);
+    cf_true(strstr(redis_notices, "backend.may-have-lost: the server ") != NULL);
     cf_ok(cf_control(other, JOBSCHED_VERB_PAUSE, "job", NULL, NULL)); /* G6 */
     cf_ok(cf_control(other, JOBSCHED_VERB_RESUME, "job", NULL, NULL));
     cf_equal(cf_renew(node, "job", run->token), JOBSCHED_LEASE_KEPT);

@@ -229,6 +229,7 @@ static void test_open_warns_of_what_may_be_lost(void **state)
     struct cf_world *world = *state;
     (void)redis_ask("CONFIG SET maxmemory-policy allkeys-lru");
     cf_equal(redis_try_url(world, world->url, 5000), JOBSCHED_OK);
+    cf_true(strstr(redis_notices, "backend.warning: the server ") == redis_notices);
     cf_true(strstr(redis_notices, "allkeys-lru") != NULL);
     cf_true(strstr(redis_notices, "'appendonly' is off") != NULL);
     cf_equal(redis_notice_count, 2);

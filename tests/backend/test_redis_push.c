@@ -138,6 +138,7 @@ static void test_without_the_right_it_works(void **state)
     }
     cf_equal(node->driver->watch(node->backend), -1);
     cf_equal(redis_notice_count, before + 1);
+    cf_true(strstr(redis_notices, "backend.warning: the user may not ") != NULL);
     cf_true(strstr(redis_notices, "+publish +subscribe") != NULL);
     jobsched_claim run = cf_grant(node, &job, 1);
     (void)cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED);

@@ -184,14 +184,14 @@ static void test_deleted_lock_file_kills_nobody(void **state)
     cf_equal(cf_reap(b, &found, 1), 0);
     cf_equal(atomic_load(&a->notices), 0);
     cf_equal(cf_renew(a, "job", run.token), JOBSCHED_LEASE_KEPT);
-    cf_equal(atomic_load(&a->notices), 1);
+    cf_equal(atomic_load(&a->warnings), 1);
     cf_true(is_locked(row));
     struct stat status;
     cf_equal(stat(lock_file, &status), 0);
     cf_equal(sqlite_ask("SELECT lock_ino FROM node WHERE name = 'a'"), status.st_ino);
     cf_answer(ask(b, &job, 2), HELD);
     cf_equal(cf_renew(a, "job", run.token), JOBSCHED_LEASE_KEPT);
-    cf_equal(atomic_load(&a->notices), 1);
+    cf_equal(atomic_load(&a->warnings), 1);
 }
 
 static struct cf_job read_job(int end)

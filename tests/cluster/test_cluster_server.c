@@ -290,7 +290,7 @@ static void test_no_connections_left_for_newcomers(void **state)
 
 /* G1, G2, G4, G5: the ledger is gone, but nothing runs twice, no token comes again, nothing is
  * granted for a lease, and then all jobs go on by themselves. */
-static void lose(fleet *f, void (*forget)(fleet *f))
+static void lose(fleet *f, void (*forget)(fleet *f), const char *loss)
 {
     int64_t ready_ms;
     start_two(f, &ready_ms);
@@ -298,11 +298,13 @@ static void lose(fleet *f, void (*forget)(fleet *f))
     forget(f);
     int64_t lost_ms = fleet_now_ms();
     fleet_pattern notice = {.what = RECORD_EVENT,
-                            .event = JOBSCHED_EVENT_BACKEND_NOTICE,
+                            .event = JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST,
                             .node = -1,
                             .after_us = before_ms * 1000};
     record told = fleet_wait_record(f, "a node tells of the loss", FLEET_SOON_MS, &notice);
     printf("%s\n", told.text);
+    assert_non_null(strstr(told.text, loss));
+    assert_non_null(strstr(told.text, "nothing is granted for one lease"));
     for (size_t i = 0; i < TROUBLE_JOBS - 1; i++) { /* the long run may go on */
         fleet_pattern again = {.what = RECORD_START,
                                .node = -1,
@@ -333,7 +335,7 @@ static void flush(fleet *f)
 
 static void test_flushed_server_runs_nothing_twice(void **state)
 {
-    lose(*state, flush);
+    lose(*state, flush, "has lost its data");
 }
 
 static void restart(fleet *f)
@@ -349,7 +351,7 @@ static int setup_forgetful(void **state)
 
 static void test_server_without_persistence_runs_nothing_twice(void **state)
 {
-    lose(*state, restart);
+    lose(*state, restart, "has lost its data");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fleet_setup, fleet_teardown)

@@ -56,7 +56,8 @@ static void check_line(const char *text)
 static void check_notice(void *notice_data, int kind, const char *message)
 {
     (void)notice_data;
-    CHECK(kind == JOBSCHED_EVENT_BACKEND_NOTICE || kind == JOBSCHED_EVENT_NOT_ALONE);
+    CHECK(kind == JOBSCHED_EVENT_BACKEND_NOTICE || kind == JOBSCHED_EVENT_BACKEND_WARNING ||
+          kind == JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST || kind == JOBSCHED_EVENT_NOT_ALONE);
     CHECK(message[0] != '\0'); /* the engine cleans what it passes on */
 }
 

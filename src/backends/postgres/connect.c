@@ -218,7 +218,10 @@ static void on_notice(void *data, const PGresult *result)
     (void)snprintf(text, sizeof text, "the server says: %.400s (%s)", line,
                    state == NULL ? "" : state);
     if (config->notice != NULL) {
-        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
+        int warns = severity != NULL && strcmp(severity, "WARNING") == 0;
+        config->notice(config->notice_data,
+                       warns ? JOBSCHED_EVENT_BACKEND_WARNING : JOBSCHED_EVENT_BACKEND_NOTICE,
+                       text);
     }
 }
 

@@ -124,7 +124,7 @@ static void tell_changed(const struct jsi_pg_lane *lane, int64_t paused, int64_t
                    "moments may be forgotten; of %lld jobs %lld are paused",
                    (long long)jobs, (long long)paused);
     if (config->notice != NULL) {
-        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
+        config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST, text);
     }
 }
 

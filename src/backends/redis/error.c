@@ -166,7 +166,7 @@ int jsi_redis_fail_version(struct jsi_redis_lane *lane, const char *version)
                          lane->store->config.name_space, server, version);
 }
 
-void jsi_redis_notice(struct jsi_redis_store *store, const char *format, ...)
+void jsi_redis_notice(struct jsi_redis_store *store, int kind, const char *format, ...)
 {
     char text[JOBSCHED_MESSAGE_BYTES];
     va_list arguments;
@@ -174,6 +174,6 @@ void jsi_redis_notice(struct jsi_redis_store *store, const char *format, ...)
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     if (store->config.notice != NULL) {
-        store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_NOTICE, text);
+        store->config.notice(store->config.notice_data, kind, text);
     }
 }

@@ -97,7 +97,7 @@ void jsi_redis_push_denied(struct jsi_redis_store *store, const char *what)
     if (!known) {
         char server[300];
         jsi_redis_place(store, server, sizeof server);
-        jsi_redis_notice(store,
+        jsi_redis_notice(store, JOBSCHED_EVENT_BACKEND_WARNING,
                          "the user may not %s at '%s': what other nodes change is noticed at the "
                          "next heartbeat only; grant '&{jobsched:*' and '+publish +subscribe'",
                          what, server);

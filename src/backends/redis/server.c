@@ -37,7 +37,7 @@ static void warn(struct jsi_redis_lane *lane, const char *info)
     jsi_redis_place(lane->store, server, sizeof server);
     jsi_redis_info(info, "maxmemory_policy", policy, sizeof policy);
     if (policy[0] != '\0' && strcmp(policy, "noeviction") != 0) {
-        jsi_redis_notice(lane->store,
+        jsi_redis_notice(lane->store, JOBSCHED_EVENT_BACKEND_WARNING,
                          "the server '%s' may drop keys when its memory is full "
                          "('maxmemory-policy' is '%s'): jobs could run twice; use 'noeviction'",
                          server, policy);
@@ -48,7 +48,7 @@ static void warn(struct jsi_redis_lane *lane, const char *info)
     }
     jsi_redis_copy(lane->reply, 1, saved, sizeof saved);
     if (jsi_redis_count(lane->reply) == 2 && saved[0] == '\0') {
-        jsi_redis_notice(lane->store,
+        jsi_redis_notice(lane->store, JOBSCHED_EVENT_BACKEND_WARNING,
                          "the server '%s' keeps nothing on disk ('appendonly' is off and 'save' is "
                          "empty): a restart forgets which occurrences were granted",
                          server);

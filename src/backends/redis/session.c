@@ -98,7 +98,7 @@ static void tell_loss(struct jsi_redis_store *store, int64_t lost, int64_t epoch
     }
     char server[300];
     jsi_redis_place(store, server, sizeof server);
-    jsi_redis_notice(store,
+    jsi_redis_notice(store, JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST,
                      "the server '%s' %s: nothing is granted for one lease; occurrences of which "
                      "it is not known whether they ran are skipped, unless their jobs ask for "
                      "reruns",
@@ -123,12 +123,12 @@ void jsi_redis_look_at_mark(struct jsi_redis_store *store, const char *job, int6
     jsi_redis_place(store, server, sizeof server);
     if (job == NULL) {
         jsi_redis_notice(
-            store,
+            store, JOBSCHED_EVENT_BACKEND_WARNING,
             "what the server '%s' has forgotten reaches %lld s ahead of its clock: "
             "until then only jobs that ask for reruns are granted; is its clock right?",
             server, (long long)((mark_ms - now_ms) / 1000));
     } else {
-        jsi_redis_notice(store,
+        jsi_redis_notice(store, JOBSCHED_EVENT_BACKEND_WARNING,
                          "job '%s' is accounted for up to %lld s ahead of the clock of the server "
                          "'%s': nothing of it is due until then; is that clock right?",
                          job, (long long)((mark_ms - now_ms) / 1000), server);

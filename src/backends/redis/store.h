@@ -230,7 +230,9 @@ int jsi_redis_fail_right(struct jsi_redis_lane *lane, const char *command, const
 void jsi_redis_place(const struct jsi_redis_store *store, char *out, size_t bytes);
 
 /* Tells people something. */
-void jsi_redis_notice(struct jsi_redis_store *store, const char *format, ...) JOBSCHED_PRINTF(2, 3);
+/* kind: as for config.notice() */
+void jsi_redis_notice(struct jsi_redis_store *store, int kind, const char *format, ...)
+    JOBSCHED_PRINTF(3, 4);
 
 /* ---- memory.c: all through the allocator; NULL with ENOMEM recorded ---- */
 

@@ -140,7 +140,7 @@ static void settle_lock(struct jsi_sqlite_lane *lane, int kept)
     lane->relocked.fd = -1;
     jsi_sqlite_live_close(&unused);
     if (store->config.notice != NULL) {
-        store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_NOTICE,
+        store->config.notice(store->config.notice_data, JOBSCHED_EVENT_BACKEND_WARNING,
                              "the lock file of the sqlite: store was deleted or replaced; its "
                              "lock was taken anew");
     }
