@@ -427,76 +427,6 @@ static void test_registrations_heal(void **state)
     cf_equal(cf_announce(node, "w", "two", 0).conflict, 0);
 }
 
-/* ---- check ---- */
-
-struct checks {
-    char text[4096];
-    int level; /* the highest */
-    int count;
-};
-
-static int keep_check(const jobsched_check_record *record, void *data)
-{
-    struct checks *checks = data;
-    size_t used = strlen(checks->text);
-    checks->count++;
-    checks->level = record->level > checks->level ? record->level : checks->level;
-    (void)snprintf(checks->text + used, sizeof checks->text - used, "%d %s: %s\n", record->level,
-                   record->id, record->message);
-    return 0;
-}
-
-static void check(struct cf_node *node, struct checks *checks)
-{
-    jobsched_call call = cf_call(JOBSCHED_LANE_ADMIN);
-    memset(checks, 0, sizeof *checks);
-    cf_ok(node->driver->check(node->backend, &call, keep_check, checks));
-}
-
-static void expect(const struct checks *checks, const char *text)
-{
-    if (strstr(checks->text, text) == NULL) {
-        fail_msg("'%s' is not in:\n%s", text, checks->text);
-    }
-}
-
-/* Issue 5: an operator is told what is well and what to mend. */
-static void test_check_tells_what_to_mend(void **state)
-{
-    struct checks checks;
-    struct cf_node *node = redis_open(*state, "node", CF_LEASE_MS);
-    check(node, &checks);
-    expect(&checks, "1 redis.server: '");
-    expect(&checks, "1 redis.eviction: 'maxmemory-policy' is 'noeviction'");
-    expect(&checks, "1 redis.memory: ");
-    expect(&checks, "3 redis.persistence: the server keeps nothing on disk");
-    expect(&checks, "1 redis.replication: the server has no replicas");
-    expect(&checks, "1 redis.data: the store has lost nothing");
-    expect(&checks, "1 redis.push: changes are pushed");
-    cf_equal(checks.count, 7);
-    (void)redis_ask("CONFIG SET maxmemory-policy volatile-ttl");
-    (void)redis_ask("CONFIG SET save %s", "3600 1");
-    (void)redis_ask("CONFIG SET maxmemory 100mb");
-    check(node, &checks);
-    expect(&checks, "3 redis.eviction: 'maxmemory-policy' is 'volatile-ttl'");
-    expect(&checks, "2 redis.persistence: the server keeps snapshots only");
-    (void)redis_ask("CONFIG SET appendonly yes");
-    check(node, &checks);
-    expect(&checks, "1 redis.persistence: 'appendfsync' is 'everysec'");
-    (void)redis_ask("CONFIG SET appendfsync always");
-    (void)redis_ask("CONFIG SET maxmemory 0");
-    (void)redis_ask("CONFIG SET maxmemory-policy noeviction");
-    check(node, &checks);
-    expect(&checks, "every write is on disk before it is answered");
-    cf_equal(checks.level, JOBSCHED_LEVEL_INFO);
-    (void)redis_ask("FLUSHALL");
-    (void)cf_now(node);
-    check(node, &checks);
-    expect(&checks,
-           "2 redis.data: data was lost, or may have been: nothing is granted for another");
-    cf_equal(cf_control(node, JOBSCHED_VERB_PAUSE, "nobody's", NULL, NULL), JOBSCHED_ENOTFOUND);
-}
-
 int main(void)
 {
 #define REDIS_TEST(function)                                                                       \
@@ -506,7 +436,7 @@ int main(void)
         REDIS_TEST(test_the_last_node_disappears), REDIS_TEST(test_jobs_are_listed_in_parts),
         REDIS_TEST(test_find_follows_a_trigger),   REDIS_TEST(test_runs_of_all_jobs),
         REDIS_TEST(test_control_only_is_no_node),  REDIS_TEST(test_control_only_enters_again),
-        REDIS_TEST(test_registrations_heal),       REDIS_TEST(test_check_tells_what_to_mend),
+        REDIS_TEST(test_registrations_heal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

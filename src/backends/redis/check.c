@@ -76,7 +76,7 @@ static void look_at_memory(struct checking *checking)
              policy);
     }
     uint64_t used_bytes = strtoull(used, NULL, 10), most_bytes = strtoull(most, NULL, 10);
-    if (most_bytes > 0 && used_bytes / 100 >= most_bytes / MEMORY_PERCENT) {
+    if (most_bytes > 0 && used_bytes / MEMORY_PERCENT >= most_bytes / 100) {
         tell(checking, "redis.memory", JOBSCHED_LEVEL_WARNING,
              "%llu of %llu bytes of 'maxmemory' are used: when it is full nothing is granted any "
              "more; give it more",
