@@ -456,7 +456,14 @@ static int64_t fires_of_a_job(int jobs)
     return fires / jobs < 100 ? 100 : fires / jobs;
 }
 
-/* G16: whatever is fired, keys and rows are bounded: each key is there for a job or a node. */
+static int64_t bytes_of_all(void)
+{
+    return redis_ask("EVAL %s 0",
+                     "local sum = 0 for _, key in ipairs(redis.call('KEYS', '*')) do "
+                     "sum = sum + redis.call('MEMORY', 'USAGE', key, 'SAMPLES', 0) end return sum");
+}
+
+/* G16: whatever is fired, keys, rows and bytes are bounded: each key is there for a job or a node. */
 static void test_keys_are_bounded(void **state)
 {
     enum { JOBS = 20, KEEP = 50 };
@@ -472,7 +479,7 @@ static void test_keys_are_bounded(void **state)
         (void)snprintf(names[j], sizeof names[j], "j%d", j);
         jobs[j] = cf_job(node, names[j], j + 1 == JOBS ? fires : 0);
     }
-    int64_t keys = 0;
+    int64_t keys = 0, bytes = 0;
     for (int64_t k = 1; k <= fires; k++) {
         for (int j = 0; j < JOBS; j++) {
             claims[j] = cf_at(&jobs[j], k);
@@ -501,9 +508,13 @@ static void test_keys_are_bounded(void **state)
         }
         if (k == fires / 10) {
             keys = redis_keys();
+            bytes = bytes_of_all();
         }
     }
     cf_equal(redis_keys(), keys);
+    printf("%lld bytes after a tenth of %lld fires, %lld after all\n", (long long)bytes,
+           (long long)fires * JOBS, (long long)bytes_of_all());
+    cf_true(bytes_of_all() < bytes + bytes / 2);
     cf_true(keys <= 3 * JOBS + 10);
     for (int j = 0; j < JOBS; j++) {
         cf_true(rows_of(world, names[j]) <= KEEP + 17);
