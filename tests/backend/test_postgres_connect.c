@@ -161,6 +161,16 @@ static int try_hosts(struct cf_world *world, const char *authority, const char *
     return postgres_try_url(world, url);
 }
 
+/* A server takes its settings anew when it gets to it. */
+static void await_code(struct cf_world *world, const char *url, int code)
+{
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (postgres_try_url(world, url) != code) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+}
+
 /* G11: a resolver that hangs holds up nobody for longer than a request may take, wherever it comes in
  * the list of hosts; and there is no more than one thread that waits for it. */
 static void test_resolver_that_hangs(void **state)
@@ -238,10 +248,11 @@ static void test_tls(void **state)
     char options[160];
     (void)snprintf(options, sizeof options, "&sslmode=verify-full&sslrootcert=%s/ca.crt", server);
     cf_ok(try_hosts(world, "good.test", options));
-    cf_equal(try_hosts(world, "bad.test", options), JOBSCHED_EUNREACHABLE);
+    cf_equal(try_hosts(world, "bad.test", options), JOBSCHED_EREFUSED);
     postgres_expect_message("bad.test");
     (void)snprintf(options, sizeof options, "&sslmode=verify-full&sslrootcert=%s/none.crt", server);
-    cf_equal(try_hosts(world, "good.test", options), JOBSCHED_EUNREACHABLE);
+    cf_equal(try_hosts(world, "good.test", options), JOBSCHED_EREFUSED);
+    postgres_expect_message("correct the certificate, or 'sslrootcert'");
     (void)snprintf(options, sizeof options, "&sslmode=require");
     (void)snprintf(world->url, sizeof world->url,
                    "postgresql://postgres@good.test/postgres?jobsched_schema=%s%s", postgres_schema,
@@ -255,6 +266,83 @@ static void test_tls(void **state)
     postgres_terminate("node");
     renew_again(node);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
+}
+
+/* Issue 4: what no waiting cures is no server that cannot be reached: each has the class that tells
+ * who must act, and its text what to do. */
+static void test_mistakes_have_classes(void **state)
+{
+    static const struct {
+        const char *options;
+        int code;
+        const char *text;
+    } cases[] = {
+        {"&sslmode=nonsense", JOBSCHED_EINVAL, "invalid sslmode value"},
+        {"&target_session_attrs=nonsense", JOBSCHED_EINVAL, "invalid target_session_attrs value"},
+        {"&channel_binding=nonsense", JOBSCHED_EINVAL, "invalid channel_binding value"},
+        {"&keepalives=nonsense", JOBSCHED_EINVAL, "invalid integer value"},
+        {"&port=1,2", JOBSCHED_EINVAL, "could not match 2 port numbers"},
+        {"&service=nosuch", JOBSCHED_EINVAL, "definition of service \"nosuch\" not found"},
+        {"&dbname=nosuch", JOBSCHED_EUNREACHABLE, "create it, or correct the lock URL"},
+    };
+    struct cf_world *world = *state;
+    char path[96];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int code = try_hosts(world, "good.test", cases[i].options);
+        postgres_expect_message(cases[i].text);
+        cf_equal(code, cases[i].code);
+    }
+    (void)snprintf(path, sizeof path, "%s/no-such-file", server);
+    cf_equal(setenv("PGSERVICEFILE", path, 1), 0);
+    cf_equal(try_hosts(world, "good.test", "&service=nosuch"), JOBSCHED_EINVAL);
+    (void)unsetenv("PGSERVICEFILE");
+    postgres_expect_message("service file ");
+    cf_equal(setenv("PGPORT", "99999", 1), 0);
+    int code = try_hosts(world, "good.test", "");
+    (void)snprintf(path, sizeof path, "%d", port);
+    cf_equal(setenv("PGPORT", path, 1), 0);
+    cf_equal(code, JOBSCHED_EINVAL);
+    postgres_expect_message("invalid port number");
+}
+
+/* The same of passwords, and of TLS that is wanted on one side only: with another server's settings.
+ * Nothing shows the password. */
+static void test_refused_logins_have_classes(void **state)
+{
+    struct cf_world *world = *state;
+    char command[512];
+    postgres_do("CREATE ROLE walter LOGIN PASSWORD 'geheim'");
+    (void)snprintf(command, sizeof command,
+                   "cp %s/data/pg_hba.conf %s/hba && printf 'host all walter all scram-sha-256\n"
+                   "host all all all trust\nlocal all all trust\n' > %s/data/pg_hba.conf",
+                   server, server, server);
+    cf_equal(system(command), 0);
+    postgres_do("SELECT pg_reload_conf()");
+    char url[POSTGRES_URL_BYTES];
+    (void)snprintf(url, sizeof url, "postgresql://walter@127.0.0.1:%d/postgres", port);
+    await_code(world, url, JOBSCHED_EACCESS);
+    postgres_expect_message("no password supplied; give the password in the lock URL, PGPASSWORD "
+                            "or ~/.pgpass");
+    (void)snprintf(url, sizeof url, "postgresql://walter:falsch@127.0.0.1:%d/postgres", port);
+    cf_equal(postgres_try_url(world, url), JOBSCHED_EACCESS);
+    postgres_expect_message("28P01");
+    postgres_expect_message("correct it in the lock URL");
+    cf_true(strstr(jobsched_last_error()->message, "falsch") == NULL);
+    postgres_do("ALTER SYSTEM SET ssl = off");
+    postgres_do("SELECT pg_reload_conf()");
+    (void)snprintf(url, sizeof url, "postgresql://postgres@127.0.0.1:%d/postgres?sslmode=require",
+                   port);
+    await_code(world, url, JOBSCHED_EREFUSED);
+    postgres_expect_message("SSL was required; set 'ssl=on' at the server, or correct 'sslmode'");
+    postgres_do("ALTER SYSTEM RESET ssl");
+    (void)snprintf(command, sizeof command, "cat %s/hba > %s/data/pg_hba.conf", server, server);
+    cf_equal(system(command), 0);
+    postgres_do("SELECT pg_reload_conf()");
+    (void)snprintf(url, sizeof url,
+                   "postgresql://postgres@127.0.0.1:%d/postgres?sslmode=require&jobsched_schema=%s",
+                   port, postgres_schema);
+    await_code(world, url, JOBSCHED_OK);
+    postgres_do("DROP ROLE walter");
 }
 
 /* libpq's environment and service files work as with every other program. */
@@ -332,6 +420,8 @@ int main(int argc, char **argv)
         TEST(test_resolver_that_hangs),
         TEST(test_resolver_that_hangs_later),
         TEST(test_tls),
+        TEST(test_mistakes_have_classes),
+        TEST(test_refused_logins_have_classes),
         TEST(test_environment_and_service),
         TEST(test_notice_while_connecting_is_not_printed),
     };

@@ -179,6 +179,8 @@ static void test_start_up_texts(void **state)
          "answers: MASTERDOWN"},
         {"-NOAUTH Authentication required.", "+OK", JOBSCHED_EACCESS,
          "give user and password in the lock URL"},
+        {"-WRONGPASS invalid username-password pair or user is disabled.", "+OK", JOBSCHED_EACCESS,
+         "; correct user and password in the lock URL"},
         {"-ERR max number of clients reached", "+OK", JOBSCHED_EUNREACHABLE,
          "max number of clients reached"},
         {GOOD_INFO, "-MOVED 3999 127.0.0.1:6381", JOBSCHED_EREFUSED,
@@ -194,6 +196,7 @@ static void test_start_up_texts(void **state)
         {GOOD_INFO, "-BUSY Redis is busy running a script.", JOBSCHED_EUNREACHABLE,
          "answers: BUSY"},
         {GOOD_INFO, "+OK", JOBSCHED_EINTERNAL, "answers otherwise than Redis"},
+        {GOOD_INFO, "nonsense", JOBSCHED_EUNREACHABLE, "was lost: Protocol error"},
     };
     char path[108], url[REDIS_TEXT_BYTES];
     (void)snprintf(path, sizeof path, "%s/fake.sock", redis_directory);
@@ -206,6 +209,9 @@ static void test_start_up_texts(void **state)
         cf_equal(code, cases[i].code);
         redis_expect_message(cases[i].text);
     }
+    (void)snprintf(url, sizeof url, "redis://?socket=%s/redis.sock/x", redis_directory);
+    cf_equal(redis_try_url(*state, url, 3000), JOBSCHED_EUNREACHABLE);
+    redis_expect_message(": Not a directory");
 }
 
 /* G8: the real one, when it is full, wants replicas or cannot save: when opening, too. */

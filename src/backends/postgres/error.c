@@ -43,6 +43,7 @@ static const struct {
     const char *advice;
 } classes[] = {
     {"25006", JOBSCHED_EREFUSED, "; it takes no writes"},
+    {"28P01", JOBSCHED_EACCESS, "; correct it in the lock URL, PGPASSWORD or ~/.pgpass"},
     {"28", JOBSCHED_EACCESS, ""},
     {"42501", JOBSCHED_EACCESS, "; see docs/backends.md for the rights that are needed"},
     {"53100", JOBSCHED_EFULL, ""},
@@ -52,7 +53,7 @@ static const struct {
     {"55", JOBSCHED_EUNREACHABLE, ""},
     {"40", JOBSCHED_EUNREACHABLE, ""},
     {"08", JOBSCHED_EUNREACHABLE, ""},
-    {"3D000", JOBSCHED_EUNREACHABLE, ""},
+    {"3D000", JOBSCHED_EUNREACHABLE, "; create it, or correct the lock URL"},
     {"58", JOBSCHED_EUNREACHABLE, ""},
     {"XX001", JOBSCHED_EDATALOST, ""},
     {"XX002", JOBSCHED_EDATALOST, ""},
@@ -153,6 +154,50 @@ static int is_down(struct jsi_pg_lane *lane, const char *text, const char *state
                           : says(text, ECONNREFUSED) || (is_local && says(text, ENOENT)));
 }
 
+/* What libpq says by itself and no waiting cures. It has no codes for them, so where its messages are
+ * translated they count as a server that cannot be reached. */
+static const struct {
+    const char *words;
+    int begins; /* the text does so */
+    int code;
+    const char *advice;
+} mistakes[] = {
+    {"SSL was required", 0, JOBSCHED_EREFUSED,
+     "; set 'ssl=on' at the server, or correct 'sslmode'"},
+    {"certificate", 0, JOBSCHED_EREFUSED,
+     "; correct the certificate, or 'sslrootcert' and 'sslmode'"},
+    {"invalid integer value ", 0, JOBSCHED_EINVAL, ""},
+    {"invalid ", 1, JOBSCHED_EINVAL, ""},
+    {"could not match ", 1, JOBSCHED_EINVAL, ""},
+    {"definition of service ", 1, JOBSCHED_EINVAL, ""},
+    {"service file ", 1, JOBSCHED_EINVAL, ""},
+};
+
+/* Returns 0 when it is none of them. */
+static int fail_mistake(struct jsi_pg_lane *lane, const char *server, const char *detail)
+{
+    if (PQconnectionNeedsPassword(lane->conn)) {
+        return jobsched_fail(JOBSCHED_EACCESS, 0,
+                             "no connection to '%s': %s; give the password in the lock URL, "
+                             "PGPASSWORD or ~/.pgpass",
+                             server, detail);
+    }
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        const char *at = strstr(detail, mistakes[i].words);
+        if (at == NULL || (mistakes[i].begins && at != detail)) {
+            continue;
+        }
+        return mistakes[i].code == JOBSCHED_EINVAL
+                   ? jobsched_fail(JOBSCHED_EINVAL, 0,
+                                   "libpq cannot use what the lock URL, its environment ('PG...') "
+                                   "or its service file says: %s",
+                                   detail)
+                   : jobsched_fail(mistakes[i].code, 0, "no connection to '%s': %s%s", server,
+                                   detail, mistakes[i].advice);
+    }
+    return 0;
+}
+
 int jsi_pg_fail_connect(struct jsi_pg_lane *lane)
 {
     const char *text = lane->conn == NULL ? "" : PQerrorMessage(lane->conn);
@@ -167,8 +212,10 @@ int jsi_pg_fail_connect(struct jsi_pg_lane *lane)
     jsi_pg_one_line(detail, sizeof detail, text);
     char server[DETAIL_BYTES];
     place(lane, server, sizeof server);
-    return jobsched_fail(JOBSCHED_EUNREACHABLE, 0, "no connection to '%s': %s", server,
-                         detail[0] == '\0' ? "out of memory" : detail);
+    int result = lane->conn == NULL ? 0 : fail_mistake(lane, server, detail);
+    return result != 0 ? result
+                       : jobsched_fail(JOBSCHED_EUNREACHABLE, 0, "no connection to '%s': %s",
+                                       server, detail[0] == '\0' ? "out of memory" : detail);
 }
 
 int jsi_pg_fail_time(struct jsi_pg_lane *lane, int sent)

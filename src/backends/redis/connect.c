@@ -56,6 +56,16 @@ static int try_address(struct jsi_redis_lane *lane, int family, const struct soc
     return error;
 }
 
+static int fail_errno(struct jsi_redis_lane *lane, int error)
+{
+    char text[128];
+    jsi_redis_errno_text(error, text, sizeof text);
+    return jsi_redis_fail_connect(lane, error,
+                                  error == ENOENT         ? "there is no such socket"
+                                  : error == ECONNREFUSED ? "nobody listens there"
+                                                          : text);
+}
+
 static int connect_unix(struct jsi_redis_lane *lane)
 {
     const char *path = lane->store->socket;
@@ -78,12 +88,7 @@ static int connect_unix(struct jsi_redis_lane *lane)
     if (error == EACCES || error == EPERM) {
         return jobsched_fail(JOBSCHED_EACCESS, error, "no permission to connect to '%s'", path);
     }
-    return error == 0
-               ? 0
-               : jsi_redis_fail_connect(lane, error,
-                                        error == ENOENT         ? "there is no such socket"
-                                        : error == ECONNREFUSED ? "nobody listens there"
-                                                                : "the socket cannot be used");
+    return error == 0 ? 0 : fail_errno(lane, error);
 }
 
 int jsi_redis_connect(struct jsi_redis_lane *lane)
@@ -122,8 +127,5 @@ int jsi_redis_connect_to(struct jsi_redis_lane *lane, const char *host, const ch
     if (error == ETIMEDOUT) {
         return jsi_redis_fail_time(lane);
     }
-    return error == 0
-               ? 0
-               : jsi_redis_fail_connect(
-                     lane, error, error == ECONNREFUSED ? "nobody listens there" : "unreachable");
+    return error == 0 ? 0 : fail_errno(lane, error);
 }

@@ -51,9 +51,9 @@ static const struct {
     {"ASK ", JOBSCHED_EREFUSED, "; Redis Cluster is not supported"},
     {"CLUSTERDOWN ", JOBSCHED_EREFUSED, "; Redis Cluster is not supported"},
     {"NOAUTH ", JOBSCHED_EACCESS, "; give user and password in the lock URL"},
-    {"WRONGPASS ", JOBSCHED_EACCESS, ""},
+    {"WRONGPASS ", JOBSCHED_EACCESS, "; correct user and password in the lock URL"},
     {"NOPERM ", JOBSCHED_EACCESS, "; see docs/backends.md for the rights that are needed"},
-    {"ERR invalid password", JOBSCHED_EACCESS, ""},
+    {"ERR invalid password", JOBSCHED_EACCESS, "; correct the password in the lock URL"},
     {"ERR Client sent AUTH", JOBSCHED_EACCESS, "; it has no password"},
     {"ERR AUTH ", JOBSCHED_EACCESS, "; it has no password for the default user"},
     {"DENIED ", JOBSCHED_EACCESS, ""},
@@ -102,12 +102,18 @@ static int unanswered(const struct jsi_redis_lane *lane)
     return lane->sent && lane->writes;
 }
 
+void jsi_redis_errno_text(int system_errno, char *out, size_t bytes)
+{
+    char buffer[128];
+    (void)snprintf(out, bytes, "%s", strerror_r(system_errno, buffer, sizeof buffer));
+}
+
 int jsi_redis_fail_lost(struct jsi_redis_lane *lane, int system_errno)
 {
     char server[DETAIL_BYTES], why[128] = "closed by the server";
     jsi_redis_place(lane->store, server, sizeof server);
     if (system_errno != 0) {
-        (void)snprintf(why, sizeof why, "error %d", system_errno);
+        jsi_redis_errno_text(system_errno, why, sizeof why);
     }
     int unknown = unanswered(lane);
     jsi_redis_disconnect(lane);

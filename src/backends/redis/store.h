@@ -230,6 +230,7 @@ int jsi_redis_fail_right(struct jsi_redis_lane *lane, const char *command, const
 void jsi_redis_place(const struct jsi_redis_store *store, char *out, size_t bytes);
 
 /* Tells people something. */
+void jsi_redis_errno_text(int system_errno, char *out, size_t bytes);
 /* kind: as for config.notice() */
 void jsi_redis_notice(struct jsi_redis_store *store, int kind, const char *format, ...)
     JOBSCHED_PRINTF(3, 4);
