@@ -190,8 +190,7 @@ static int check_place(const struct jsi_redis_store *store)
                              "the lock URL names neither a host nor '?socket=/path'");
     }
     if (store->socket != NULL && store->host_count > 0) {
-        return jobsched_fail(JOBSCHED_EINVAL, 0,
-                             "the lock URL names both a host and a socket ('?socket=')");
+        return jobsched_fail(JOBSCHED_EINVAL, 0, "the lock URL names both a host and '?socket='");
     }
     if (store->primary != NULL && (store->socket != NULL || store->primary[0] == '\0')) {
         return jobsched_fail(JOBSCHED_EINVAL, 0,
