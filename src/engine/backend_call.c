@@ -6,6 +6,7 @@
 #include "engine/internal.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* Each kind has its own measure, so that a server that is free with its words drowns no loss. */
 static void on_notice(void *notice_data, int kind, const char *message)
@@ -307,6 +308,53 @@ int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, 
 int jsi_backend_watch(jobsched *s)
 {
     return s->driver->watch == NULL ? -1 : s->driver->watch(s->backend);
+}
+
+/* No more questions: the backend is closing, or closed. */
+#define VOUCH_CLOSED (UINT32_C(1) << 31)
+
+int64_t jsi_backend_vouched_ms(const jobsched *s, int64_t mono_ms)
+{
+    if (s->driver->vouch == NULL) {
+        return JOBSCHED_NONE;
+    }
+    int64_t until_ms = atomic_load(&s->vouched_mono_ms);
+    if (mono_ms < until_ms - JSI_LOST_MARGIN_MS) {
+        return until_ms - JSI_LOST_MARGIN_MS;
+    }
+    if (s->owner != getpid()) {
+        return JOBSCHED_NONE; /* a forked child, which may not enter the backend */
+    }
+    /* The scheduler is not a constant object; only a run's view of it is. */
+    jobsched *shared = (jobsched *)(uintptr_t)s;
+    bool closed = (atomic_fetch_add(&shared->vouching, 1) & VOUCH_CLOSED) != 0;
+    if (!closed) {
+        until_ms = s->driver->vouch(s->backend);
+    }
+    (void)atomic_fetch_sub(&shared->vouching, 1);
+    if (closed) {
+        return INT64_MIN; /* the node has left the cluster */
+    }
+    if (until_ms == JOBSCHED_NONE) {
+        return JOBSCHED_NONE; /* for now: not remembered */
+    }
+    atomic_store(&shared->vouched_mono_ms, until_ms);
+    return until_ms - JSI_LOST_MARGIN_MS;
+}
+
+bool jsi_backend_close_vouch(jobsched *s, int64_t wait_ms)
+{
+    int64_t until_ms = jsi_clock_real_mono_ns() / 1000000 + wait_ms;
+    (void)atomic_fetch_or(&s->vouching, VOUCH_CLOSED);
+    (void)pthread_mutex_lock(&s->lock);
+    /* It is microseconds, unless who asks is not scheduled; nobody signals, so look again. */
+    while (atomic_load(&s->vouching) != VOUCH_CLOSED && wait_ms > 0) {
+        jsi_cond_wait_ms(&s->idle_cond, &s->lock, 1);
+        wait_ms = until_ms - jsi_clock_real_mono_ns() / 1000000;
+    }
+    bool idle = atomic_load(&s->vouching) == VOUCH_CLOSED;
+    (void)pthread_mutex_unlock(&s->lock);
+    return idle;
 }
 
 int jsi_backend_withdraw(jobsched *s, const char *const *jobs, size_t count)

@@ -96,7 +96,7 @@ static size_t gather_locked(jobsched *s, size_t *out_run_count)
     if (s->state != JSI_STARTED && s->state != JSI_STOPPED) {
         return 0;
     }
-    if (s->lost_at_mono_ms != JOBSCHED_NONE) {
+    if (!jsi_keep_may_claim_locked(s)) {
         return 0; /* what would be granted now could be passed on before its lease ends (G5) */
     }
     for (jsi_link *link = s->ready.next; link != &s->ready; link = link->next) {
@@ -215,8 +215,11 @@ static jobsched_run *settle_locked(jobsched *s, jsi_ask *ask, const jobsched_cla
         wait_unknown_locked(s, ask, claim);
         return NULL;
     }
+    /* Where this node may have been taken for dead since, the grant may be somebody else's by now:
+     * the repetition tells (G5). */
     if (claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
-        spare == NULL && !jsi_run_is_active_locked(s, ask, claim->token)) {
+        (spare == NULL || jsi_keep_is_doubtful_locked(s, sent_mono_ms)) &&
+        !jsi_run_is_active_locked(s, ask, claim->token)) {
         keep_locked(ask, true, kept);
         return NULL;
     }

@@ -199,6 +199,9 @@ struct jobsched {
     void *backend;
     jobsched_backend_config config;
 
+    _Atomic int64_t vouched_mono_ms; /* as last answered, see jsi_backend_vouched_ms() */
+    _Atomic uint32_t vouching;       /* calls that ask; the highest bit: no more may */
+
     /* Serialises the use of zones; never held together with lock. */
     pthread_mutex_t zones_lock;
     struct jsi_zone_cache *zones;
@@ -470,6 +473,11 @@ int64_t jsi_keep(jobsched *s);
 /* The store told that it may pass this node's runs on from that instant; a renewal succeeded. */
 void jsi_keep_lost_locked(jobsched *s, int64_t lost_at_mono_ms);
 void jsi_keep_alive_locked(jobsched *s);
+/* Whether the backend vouches for this node's runs; if it does not, that is as if it had told. */
+bool jsi_keep_is_vouched_locked(jobsched *s);
+bool jsi_keep_may_claim_locked(jobsched *s);
+/* Whether a claim sent then may have been granted to a node that was taken for dead since. */
+bool jsi_keep_is_doubtful_locked(jobsched *s, int64_t sent_mono_ms);
 
 /* ---- run.c, end.c, call_job.c, work.c, room.c ------------------------------------- */
 
@@ -542,6 +550,11 @@ int jsi_backend_reap(jobsched *s, int (*visit)(const jobsched_finding *finding, 
                      void *visit_data);
 /* The backend's descriptor to poll between calls on lane KEEP, or -1. The keeper's thread. */
 int jsi_backend_watch(jobsched *s);
+/* Until when runs may rely on their leases (G5); asks only if what was answered last is over. Any
+ * thread, with or without the lock, also after jobsched_close. */
+int64_t jsi_backend_vouched_ms(const jobsched *s, int64_t mono_ms);
+/* Lets nobody ask any more. Returns whether nobody does, in time. */
+bool jsi_backend_close_vouch(jobsched *s, int64_t wait_ms);
 int jsi_backend_control(jobsched *s, const jobsched_command *command,
                         jobsched_control_result *out_result);
 int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_visit_fn visit,

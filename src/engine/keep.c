@@ -139,6 +139,30 @@ void jsi_keep_alive_locked(jobsched *s)
     }
 }
 
+bool jsi_keep_is_vouched_locked(jobsched *s)
+{
+    int64_t mono_ms = jsi_mono(s), until_ms = jsi_backend_vouched_ms(s, mono_ms);
+    if (mono_ms < until_ms || s->state == JSI_CLOSING) {
+        return true; /* closing has stopped all runs */
+    }
+    jsi_keep_lost_locked(s, until_ms + JSI_LOST_MARGIN_MS);
+    jsi_wake_keep_locked(s); /* a renewal that succeeds ends it */
+    return false;
+}
+
+bool jsi_keep_may_claim_locked(jobsched *s)
+{
+    if (s->lost_at_mono_ms == JOBSCHED_NONE && !jsi_keep_is_vouched_locked(s)) {
+        jsi_rest_locked(s); /* or a backend that renews and does not vouch is asked without end */
+    }
+    return s->lost_at_mono_ms == JOBSCHED_NONE;
+}
+
+bool jsi_keep_is_doubtful_locked(jobsched *s, int64_t sent_mono_ms)
+{
+    return !jsi_keep_is_vouched_locked(s) || sent_mono_ms <= s->lost_told_mono_ms;
+}
+
 /* A beat's worth of time is left twice, so to ask again well within it is soon enough. But once
  * the store may pass the runs on, each moment counts, and nothing is claimed meanwhile. */
 static int64_t retry_ms_locked(const jobsched *s)

@@ -327,7 +327,7 @@ int jobsched_close(jobsched *scheduler)
     }
     abandoned += jsi_events_join(s, JSI_CLOSE_GRACE_MS);
     size_t orphans = orphan_runs(s);
-    if (backend_idle) {
+    if (jsi_backend_close_vouch(s, wait_ms) && backend_idle) {
         jsi_backend_close(s);
     }
     /* Everything else goes with the last reference: an abandoned thread may be amid it. */

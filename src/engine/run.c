@@ -63,18 +63,14 @@ void jsi_run_granted_locked(jobsched *s, jobsched_run *run, jsi_job *job,
     if (s->lost_at_mono_ms != JOBSCHED_NONE) {
         lease_until_ms = jsi_earlier(lease_until_ms, s->lost_at_mono_ms - JSI_LOST_MARGIN_MS);
     }
-    if (sent_mono_ms <= s->lost_told_mono_ms) {
-        /* Granted while this node's session may have been dead: no renewal has vouched for this
-         * run yet, also if one has succeeded since. */
-        jsi_wake_keep_locked(s);
-    }
     atomic_store(&run->lease_until_mono_ms, lease_until_ms);
     jsi_list_append(&s->active, &run->link);
     s->active_count++;
     job->active_runs++;
     s->executing++;
     s->stats.granted += !job->leads;
-    jsi_run_expect_locked(s, lease_until_ms);
+    /* The tick looks again then, also where no run asks. */
+    jsi_run_expect_locked(s, jsi_earlier(lease_until_ms, jsi_backend_vouched_ms(s, jsi_mono(s))));
     /* The grant counted as a heartbeat; the next must come in time for this lease. */
     int64_t beat_at_ms = sent_mono_ms + run->job->lease_ms / JSI_BEATS_PER_LEASE;
     if (beat_at_ms < s->beat_at_mono_ms) {
@@ -164,6 +160,9 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
         return;
     }
     int64_t next_ms = JOBSCHED_NONE;
+    if (!jsi_list_is_empty(&s->active) && jsi_keep_is_vouched_locked(s)) {
+        next_ms = jsi_backend_vouched_ms(s, mono_ms); /* else all leases have just ended */
+    }
     jsi_link *link = s->active.next;
     while (link != &s->active) {
         jobsched_run *run = JSI_CONTAINER(link, jobsched_run, link);
@@ -193,6 +192,13 @@ void jsi_run_deadlines_locked(jobsched *s, int64_t mono_ms, jsi_link *out_retrie
     s->next_run_event_mono_ms = next_ms;
 }
 
+/* Whether a run may rely on its lease at all. */
+static bool is_vouched(const jobsched *s, int64_t now_ms)
+{
+    int64_t mono_ms = JSI_MUTANT(lease_by_wall) ? jsi_mono(s) : now_ms;
+    return mono_ms < jsi_backend_vouched_ms(s, mono_ms);
+}
+
 /* ---- what a callback may ask ------------------------------------------------ */
 
 const char *jobsched_run_job(const jobsched_run *run)
@@ -220,16 +226,18 @@ uint64_t jobsched_run_token(const jobsched_run *run)
     return run->token;
 }
 
-/* Whether the lease has ended, and if so for good. Looks at the clock itself: a process that was
- * frozen must not trust what its own threads wrote before (G5). */
+/* Whether the lease has ended, and if so for good. Looks at the clock itself, and at what shows that
+ * this node lives: a process that was frozen must not trust what its own threads wrote before
+ * (G5). */
 static bool lease_ended(const jobsched_run *run, int64_t *out_left_ms)
 {
     /* The run is not a constant object; only its holder's view of it is. */
     _Atomic int64_t *until_ms = (_Atomic int64_t *)&run->lease_until_mono_ms;
     int64_t seen_ms = atomic_load(until_ms);
     while (seen_ms != JSI_LEASE_LOST) {
-        int64_t left_ms = seen_ms - lease_clock(run->s);
-        if (left_ms > 0) {
+        int64_t now_ms = lease_clock(run->s);
+        int64_t left_ms = seen_ms - now_ms;
+        if (left_ms > 0 && is_vouched(run->s, now_ms)) {
             *out_left_ms = left_ms;
             return false;
         }

@@ -37,6 +37,7 @@ void fake_backend_init(struct fake_backend *fake, const jobsched_clock *clock)
                                                    .mono_ms = real_mono};
     atomic_init(&fake->lost_at_mono_ms, JOBSCHED_NONE);
     atomic_init(&fake->watch_fd, -1);
+    atomic_init(&fake->ended_mono_ms, JOBSCHED_NONE);
     fake->asked = calloc(FAKE_ASKED_MAX, sizeof *fake->asked);
     (void)snprintf(fake->url, sizeof fake->url, "fake:%llu", (unsigned long long)(uintptr_t)fake);
 }
@@ -330,6 +331,19 @@ static int watch(void *backend)
     return atomic_load(&fake->watch_fd);
 }
 
+static int64_t vouch(void *backend)
+{
+    struct fake_backend *fake = backend;
+    (void)atomic_fetch_add(&fake->vouch_calls, 1);
+    if (fake->vouch_hook != NULL) {
+        fake->vouch_hook(fake);
+    }
+    int64_t grace_ms = atomic_load(&fake->vouch_grace_ms);
+    int64_t ended_ms = atomic_load(&fake->ended_mono_ms);
+    int64_t now_ms = fake->clock.mono_ms(fake->clock.ctx);
+    return grace_ms == 0 ? JOBSCHED_NONE : (ended_ms < now_ms ? ended_ms : now_ms) + grace_ms;
+}
+
 const jobsched_backend *const *fake_backend_drivers(void)
 {
     static const jobsched_backend driver = {.abi = JOBSCHED_BACKEND_ABI,
@@ -349,7 +363,8 @@ const jobsched_backend *const *fake_backend_drivers(void)
                                             .nodes = nodes,
                                             .withdraw = withdraw,
                                             .check = check,
-                                            .watch = watch};
+                                            .watch = watch,
+                                            .vouch = vouch};
     static const jobsched_backend *const drivers[] = {&driver, NULL};
     return drivers;
 }

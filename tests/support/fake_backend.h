@@ -59,6 +59,10 @@ struct fake_backend {
     _Atomic int64_t published_offset_ms;       /* of the last renew */
     _Atomic int64_t lost_at_mono_ms; /* told by failures on lane KEEP; JOBSCHED_NONE: nothing is */
     _Atomic int watch_fd;            /* of watch(); -1: none */
+    _Atomic int64_t vouch_grace_ms;  /* of vouch(); 0: it answers JOBSCHED_NONE */
+    _Atomic int64_t ended_mono_ms; /* when the session that it looks at ended; JOBSCHED_NONE: not */
+    _Atomic uint64_t vouch_calls;
+    void (*vouch_hook)(struct fake_backend *fake);
 
     pthread_mutex_t mutex; /* guards the rest */
     int failures_left[FAKE_OPERATIONS];
