@@ -111,8 +111,10 @@ static void read_answer(struct jsi_pg_lane *lane, int row, jobsched_claim *item,
 static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *items, size_t count,
                  int64_t grants_max)
 {
-    int result = 0;
+    int result = 0, granted = 0;
+    unsigned lates = 0;
     for (int tries = 0; tries < TRIES_MAX; tries++) {
+        lates = atomic_load(&lane->store->lates);
         add_params(lane, items, count, grants_max);
         result = jsi_pg_query(lane, statement, 1);
         if (result == 0 || !jsi_pg_is_state(lane, "JS003")) {
@@ -132,9 +134,11 @@ static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *
     for (int i = 0; result == 0 && i < (int)count; i++) {
         read_answer(lane, i, &items[i], mono_ms);
         call->now_ms = jsi_pg_int(lane, i, NOW);
-        if (items[i].token > 0) {
-            jsi_pg_holds(lane->store);
-        }
+        granted |= items[i].token > 0;
+    }
+    if (granted) {
+        jsi_pg_holds(lane->store);
+        result = jsi_pg_node_check(lane->store, lates);
     }
     return result;
 }

@@ -208,10 +208,14 @@ static void on_notice(void *data, const PGresult *result)
     const jobsched_backend_config *config = &lane->store->config;
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
-    if (severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0)) {
-        /* The end of this connection, which is told where it is noticed. */
+    int is_end =
+        severity != NULL && (strcmp(severity, "FATAL") == 0 || strcmp(severity, "PANIC") == 0);
+    /* A server that stops at once, or after a crash, says so in a warning. */
+    if (is_end || jsi_pg_is_farewell(state)) {
         (void)snprintf(lane->notice, sizeof lane->notice, "%s", state == NULL ? "" : state);
-        return;
+    }
+    if (is_end) {
+        return; /* the end of this connection, which is told where it is noticed */
     }
     char text[JOBSCHED_MESSAGE_BYTES], line[JOBSCHED_MESSAGE_BYTES];
     jsi_pg_one_line(line, sizeof line, PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY));

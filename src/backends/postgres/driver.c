@@ -35,6 +35,8 @@ static struct jsi_pg_store *make(const jobsched_backend_config *config)
     store->watch_fd = -1;
     store->lost_fd = -1;
     store->keep.lost_ms = JOBSCHED_NONE;
+    store->keep.doubt_ms = JOBSCHED_NONE;
+    store->keep.look_fd = -1;
     atomic_store(&store->epoch, -1);
     (void)pthread_mutex_init(&store->keep_lock, NULL); /* cannot fail with default attributes */
     (void)pthread_mutex_init(&store->lock, NULL);
@@ -139,6 +141,7 @@ static const jobsched_backend driver = {
     .check = jsi_pg_check,
     .watch = jsi_pg_watch_fd,
     .schema = jsi_pg_schema_text,
+    .vouch = jsi_pg_vouch,
 };
 
 const jobsched_backend *jobsched_backend_postgresql(void)

@@ -93,6 +93,9 @@ int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent)
     /* Before the SQLSTATE: a connection that ended may have left none, or one that does not say
      * whether the transaction was committed before. */
     if (PQstatus(lane->conn) != CONNECTION_OK) {
+        if (lane->notice[0] == '\0') {
+            (void)snprintf(lane->notice, sizeof lane->notice, "%s", lane->state);
+        }
         char server[DETAIL_BYTES], detail[DETAIL_BYTES];
         place(lane, server, sizeof server);
         jsi_pg_one_line(detail, sizeof detail, PQerrorMessage(lane->conn));
@@ -135,9 +138,15 @@ static int says(const char *text, int system_errno)
     return strstr(text, strerror_r(system_errno, buffer, sizeof buffer)) != NULL;
 }
 
+int jsi_pg_is_farewell(const char *state)
+{
+    return state != NULL && (strncmp(state, "57P01", 5) == 0 || strncmp(state, "57P02", 5) == 0);
+}
+
 /* Whether the one server that there is says that it is starting or stopping, or nobody is there to
  * say anything. With several hosts one of them may be up, and behind a pooler that is away the server
- * may be. */
+ * may be. Nor is the server down where a firewall or a proxy refuses, or while it stops by and by and
+ * has other sessions still: only a refusal within this host is beyond doubt. */
 static int is_down(struct jsi_pg_lane *lane, const char *text, const char *state)
 {
     PQconninfoOption *options = PQconninfo(lane->conn);
@@ -149,9 +158,13 @@ static int is_down(struct jsi_pg_lane *lane, const char *text, const char *state
     PQconninfoFree(options);
     const char *host = PQhost(lane->conn);
     int is_local = host != NULL && host[0] == '/';
-    return !several &&
-           (state != NULL ? strncmp(state, "57P03", 5) == 0
-                          : says(text, ECONNREFUSED) || (is_local && says(text, ENOENT)));
+    if (several || (state != NULL && strncmp(state, "57P03", 5) != 0)) {
+        return JSI_PG_MAY_BE_UP;
+    }
+    if (state == NULL && is_local && (says(text, ECONNREFUSED) || says(text, ENOENT))) {
+        return JSI_PG_IS_DOWN;
+    }
+    return state != NULL || says(text, ECONNREFUSED) ? JSI_PG_IS_REFUSED : JSI_PG_MAY_BE_UP;
 }
 
 /* What libpq says by itself and no waiting cures. It has no codes for them, so where its messages are
@@ -202,7 +215,7 @@ int jsi_pg_fail_connect(struct jsi_pg_lane *lane)
 {
     const char *text = lane->conn == NULL ? "" : PQerrorMessage(lane->conn);
     const char *state = find_state(text);
-    lane->is_down = lane->conn != NULL && is_down(lane, text, state);
+    lane->is_down = lane->conn == NULL ? JSI_PG_MAY_BE_UP : is_down(lane, text, state);
     if (state != NULL) {
         (void)snprintf(lane->state, sizeof lane->state, "%.5s", state);
         return fail_state(lane, state + 7);

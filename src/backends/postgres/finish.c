@@ -166,13 +166,16 @@ int jsi_pg_renew(void *backend, jobsched_call *call, int64_t clock_offset_ms, jo
     struct jsi_pg_store *store = backend;
     int result = jsi_pg_keep_begin(store, call, call->timeout_ms);
     if (result != 0) {
+        jsi_pg_node_renewed(store, result, 0);
         return result;
     }
+    jsi_pg_node_round(store);
     result = renew(&store->lanes[JOBSCHED_LANE_KEEP], call, clock_offset_ms, items, count);
     if (result == 0 && count > 0) {
         jsi_pg_holds(store);
     } else if (result == 0 && atomic_load(&store->holds) > 0) {
         (void)atomic_fetch_sub(&store->holds, 1);
     }
+    jsi_pg_node_renewed(store, result, count == JOBSCHED_BATCH_MAX);
     return jsi_pg_keep_end(store, call, result);
 }

@@ -65,17 +65,14 @@ static void look(struct jsi_pg_store *store)
     if (session == NULL) {
         return;
     }
-    int64_t now_ms = jsi_pg_mono(store);
     if (!jsi_pg_is_hung_up(session)) {
-        (void)pthread_mutex_lock(&store->keep_lock);
-        keep->alive_ms = keep->entered && keep->alive_ms < now_ms ? now_ms : keep->alive_ms;
-        (void)pthread_mutex_unlock(&store->keep_lock);
+        jsi_pg_node_look(store, keep->held == NULL);
     } else if (session == keep->held) {
-        PQfinish(session);
         (void)pthread_mutex_lock(&store->keep_lock);
         keep->held = NULL;
         (void)pthread_mutex_unlock(&store->keep_lock);
         jsi_pg_node_lost(lane);
+        PQfinish(session);
     } else {
         (void)jsi_pg_is_cut(lane); /* reads what the server said at last */
         jsi_pg_disconnect(lane);
@@ -213,7 +210,7 @@ void jsi_pg_node_stop(struct jsi_pg_store *store)
     }
     PQfinish(store->keep.held);
     store->keep.held = NULL;
-    int *const all[] = {&store->wake, &store->watch_fd, &store->lost_fd};
+    int *const all[] = {&store->wake, &store->watch_fd, &store->lost_fd, &store->keep.look_fd};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         if (*all[i] >= 0) {
             (void)close(*all[i]);

@@ -38,10 +38,12 @@
  * Locks: takes keep_lock, never over a call of libpq. */
 #include "store.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* What the margin has to cover: rounding, the way of a packet, and a clock that runs faster. */
@@ -50,6 +52,10 @@
 
 /* A call that finds the session lost takes no longer than that, however late it was found. */
 #define HURRY_MS 50
+
+/* A shorter grace is not vouched for, or a look would be worth less than what the engine takes off
+ * for its margin: then only the keeper thread's calls tell. */
+#define VOUCHED_GRACE_MIN_MS 200
 
 /* What part of its time a call gives to the answer to an earlier one. */
 #define ANSWER_PARTS 4
@@ -67,14 +73,87 @@ static void unlock(struct jsi_pg_store *store)
     (void)pthread_mutex_unlock(&store->keep_lock);
 }
 
+/* From when on others may be granted this node's runs, if its session ended right after that. */
+static int64_t taken_from(const struct jsi_pg_store *store, int64_t alive_ms)
+{
+    return alive_ms + store->grace_ms - store->grace_ms / MARGIN_PARTS - MARGIN_MS;
+}
+
 /* From when on others may be granted this node's runs; JOBSCHED_NONE: not before their leases. */
 static int64_t lost_at_locked(const struct jsi_pg_store *store)
 {
     const struct jsi_pg_keep *keep = &store->keep;
+    if (keep->doubt_ms != JOBSCHED_NONE) {
+        return keep->doubt_ms;
+    }
     if (keep->lost_ms == JOBSCHED_NONE || keep->was_down) {
         return JOBSCHED_NONE;
     }
-    return keep->lost_ms + store->grace_ms - store->grace_ms / MARGIN_PARTS - MARGIN_MS;
+    return taken_from(store, keep->lost_ms);
+}
+
+/* Until when they are not, by what is known of a session that lives; JOBSCHED_NONE: the same. */
+static int64_t kept_until_locked(const struct jsi_pg_store *store)
+{
+    int is_vouched = store->keep.entered && store->grace_ms >= VOUCHED_GRACE_MIN_MS;
+    return is_vouched ? taken_from(store, store->keep.alive_ms) : JOBSCHED_NONE;
+}
+
+/* Whether the socket shows no end. An idle session that is sent an error is about to end: the server
+ * says so, drops the lock, and closes the socket last, all of which takes a while where it is busy.
+ * (Inside TLS that cannot be seen; an alert can.) */
+static int looks_alive_locked(const struct jsi_pg_store *store, int idle)
+{
+    enum { ERROR_MESSAGE = 'E', TLS_ALERT = 0x15 };
+    int fd = store->keep.look_fd;
+    struct pollfd look = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    if (fd < 0 || poll(&look, 1, 0) < 0 || (look.revents & ~POLLIN) != 0) {
+        return 0;
+    }
+    unsigned char first;
+    return (look.revents & POLLIN) == 0 || !idle ||
+           recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT) != 1 ||
+           (first != ERROR_MESSAGE && first != TLS_ALERT);
+}
+
+static void look_locked(struct jsi_pg_store *store, int idle)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    int64_t now_ms = jsi_pg_mono(store); /* before the look: it may end right after */
+    if (keep->entered && looks_alive_locked(store, idle) && keep->alive_ms < now_ms) {
+        keep->alive_ms = now_ms;
+    }
+}
+
+void jsi_pg_node_look(struct jsi_pg_store *store, int idle)
+{
+    lock(store);
+    look_locked(store, idle);
+    unlock(store);
+}
+
+int64_t jsi_pg_vouch(void *backend)
+{
+    struct jsi_pg_store *store = backend;
+    if (store->row_mode) {
+        return JOBSCHED_NONE;
+    }
+    lock(store);
+    look_locked(store, !store->keep.busy);
+    int64_t lost_at_ms = lost_at_locked(store), kept_until_ms = kept_until_locked(store);
+    unlock(store);
+    return lost_at_ms < kept_until_ms ? lost_at_ms : kept_until_ms;
+}
+
+/* A descriptor of our own, because libpq closes its own when it likes. Whoever has the old number
+ * would look at something else. Without one only the keeper thread's looks count. */
+static void look_at_locked(struct jsi_pg_store *store, const PGconn *conn)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    if (keep->look_fd >= 0) {
+        (void)close(keep->look_fd);
+    }
+    keep->look_fd = conn == NULL ? -1 : fcntl(PQsocket(conn), F_DUPFD_CLOEXEC, 0);
 }
 
 void jsi_pg_node_lost(struct jsi_pg_lane *lane)
@@ -84,7 +163,9 @@ void jsi_pg_node_lost(struct jsi_pg_lane *lane)
     if (keep->entered && keep->held == NULL) {
         keep->entered = 0;
         keep->lost_ms = keep->alive_ms;
+        keep->said = jsi_pg_is_farewell(lane->notice);
         keep->was_down = 0;
+        look_at_locked(lane->store, NULL);
         keep->told = 0;
         /* Where the session was idle for a lease, there is nothing left to defend. */
         keep->recovers = strcmp(lane->notice, "57P05") != 0;
@@ -130,8 +211,8 @@ static void take_up(struct jsi_pg_lane *lane)
     keep->held = NULL;
     unlock(lane->store);
     if (left < 0) {
-        PQfinish(conn);
         jsi_pg_node_lost(lane);
+        PQfinish(conn);
     } else {
         lane->conn = conn;
     }
@@ -141,14 +222,24 @@ static void entered(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_store *store = lane->store;
     struct jsi_pg_keep *keep = &store->keep;
-    PQfinish(keep->held);
+    PGconn *before = keep->held;
     lock(store);
+    int64_t lost_at_ms = lost_at_locked(store);
+    if (lost_at_ms <= jsi_pg_mono(store)) {
+        /* Too late: who has taken runs meanwhile does not give them back. */
+        keep->doubt_ms = lost_at_ms;
+        keep->doubt_ends = 0;
+        (void)atomic_fetch_add(&store->lates, 1);
+    }
     keep->entered = 1;
+    keep->entries++;
     keep->held = NULL;
     keep->alive_ms = lane->started_ms;
     keep->lost_ms = JOBSCHED_NONE;
     keep->recovers = 0;
+    look_at_locked(store, lane->conn);
     unlock(store);
+    PQfinish(before);
     if (store->watch_fd >= 0) {
         struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
         /* Fails when it is there already. One that is closed leaves by itself. */
@@ -187,7 +278,7 @@ int jsi_pg_node_return(struct jsi_pg_lane *lane)
     if (result == 0) {
         return jsi_pg_node_enter(lane);
     }
-    if (lane->is_down) {
+    if (lane->is_down == JSI_PG_IS_DOWN || (lane->is_down == JSI_PG_IS_REFUSED && keep->said)) {
         lock(lane->store);
         keep->was_down = 1;
         unlock(lane->store);
@@ -302,9 +393,15 @@ int jsi_pg_keep_begin(struct jsi_pg_store *store, jobsched_call *call, int64_t t
     struct jsi_pg_keep *keep = &store->keep;
     struct patience patience = {.limit_ms = timeout_ms, .started_ms = jsi_pg_mono(store)};
     int result;
-    if (call != NULL && store->lost_fd >= 0) {
+    if (call != NULL) {
         uint64_t unused;
-        (void)!read(store->lost_fd, &unused, sizeof unused);
+        (void)!read(store->lost_fd, &unused, sizeof unused); /* fails where there is none */
+        lock(store);
+        if (keep->doubt_ends) {
+            keep->doubt_ms = JOBSCHED_NONE;
+            keep->doubt_ends = 0;
+        }
+        unlock(store);
     }
     for (;;) {
         lock(store);
@@ -376,6 +473,40 @@ int jsi_pg_keep_end(struct jsi_pg_store *store, jobsched_call *call, int result)
     jsi_pg_keep_leave(store);
     jsi_pg_keeper_wake(store); /* there may be another connection to watch */
     return result;
+}
+
+void jsi_pg_node_round(struct jsi_pg_store *store)
+{
+    lock(store);
+    if (!store->keep.amid_round) {
+        store->keep.round_entries = store->keep.entries;
+    }
+    unlock(store);
+}
+
+void jsi_pg_node_renewed(struct jsi_pg_store *store, int result, int full)
+{
+    struct jsi_pg_keep *keep = &store->keep;
+    lock(store);
+    keep->amid_round = result == 0 && full;
+    keep->doubt_ends |= result == 0 && !full && keep->round_entries == keep->entries;
+    unlock(store);
+}
+
+int jsi_pg_node_check(struct jsi_pg_store *store, unsigned lates)
+{
+    const struct jsi_pg_keep *keep = &store->keep;
+    lock(store);
+    look_locked(store, !keep->busy);
+    int64_t until_ms = keep->entered ? kept_until_locked(store) : lost_at_locked(store);
+    unlock(store);
+    if (atomic_load(&store->lates) == lates && jsi_pg_mono(store) < until_ms) {
+        return 0;
+    }
+    return jobsched_fail(JOBSCHED_EUNKNOWN, 0,
+                         "the session with '%s' that shows this node alive was lost before a grant "
+                         "was heard of",
+                         store->place);
 }
 
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane)

@@ -79,7 +79,7 @@ struct jsi_pg_lane {
     int64_t waited_ms;         /* of the budget, as counted by poll() */
     PGresult *result;          /* of the last statement */
     char state[6];             /* SQLSTATE of the last failure, or "" */
-    int is_down;               /* the last failure to connect says that no server is up there */
+    int is_down;               /* what the last failure to connect says of the server, see below */
     char notice[6];            /* SQLSTATE of the last error that came unasked, or "" */
     struct jsi_pg_text sql;    /* the statement */
     struct jsi_pg_text values; /* its parameters, each ended by a zero byte */
@@ -101,14 +101,22 @@ struct jsi_pg_keep {
     int busy;         /* somebody has lane KEEP */
     int entered;      /* it lives, as far as is known: lane KEEP's, or that of held */
     PGconn *held;     /* it, while a statement on it has had no answer in time; else NULL */
+    int look_fd;      /* a duplicate of its socket, which any thread may look at; -1: none */
     int64_t alive_ms; /* monotonic: when it was last known to live */
     int64_t lost_ms;  /* monotonic: when it ended at the earliest; JOBSCHED_NONE: it did not */
+    int64_t doubt_ms; /* monotonic: since when runs may be others', because the node came back too
+                         late; until all have been asked about; JOBSCHED_NONE: it did not */
+    int doubt_ends;   /* they have been; with the next call the engine knows the answers */
+    int said;         /* the server ended it itself, and said that it stops */
     int was_down;     /* since then nobody answered there: its end is that of the server */
     int told;         /* a call has answered that it is lost */
     int64_t began_ms; /* monotonic: when lane KEEP was taken for what is done with it now */
     int recovers;     /* the keeper thread is to enter the node again */
-    unsigned tries;   /* how often it failed to */
-    int failure;      /* and why */
+    unsigned entries; /* how often the node was entered */
+    unsigned round_entries; /* the same, as the round of renewals began */
+    int amid_round;         /* the last renewal was full: more of the round follow */
+    unsigned tries;         /* how often it failed to */
+    int failure;            /* and why */
     char message[JOBSCHED_MESSAGE_BYTES];
 };
 
@@ -118,11 +126,12 @@ struct jsi_pg_store {
     char place[200];                /* host:port/database as the URL has them, for messages */
     char schema[JSI_PG_SCHEMA_BYTES + 1];
     int64_t grace_ms;
-    int row_mode;          /* no sessions of our own: only heartbeats show who is alive */
-    _Atomic int pooled;    /* a pooler stands between, with sessions of our own */
-    _Atomic int64_t epoch; /* of the store, as last seen; -1: not yet */
-    _Atomic int64_t lsn;   /* how far the server's log was then */
-    _Atomic int holds;     /* runs may be going on here: the session is watched closely */
+    int row_mode;           /* no sessions of our own: only heartbeats show who is alive */
+    _Atomic int pooled;     /* a pooler stands between, with sessions of our own */
+    _Atomic int64_t epoch;  /* of the store, as last seen; -1: not yet */
+    _Atomic int64_t lsn;    /* how far the server's log was then */
+    _Atomic int holds;      /* runs may be going on here: the session is watched closely */
+    _Atomic unsigned lates; /* how often the node came back too late */
     struct jsi_pg_lane lanes[JOBSCHED_LANE_COUNT];
     _Atomic int64_t chunk;              /* how many jobs one statement may lock */
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
@@ -152,6 +161,16 @@ extern const char *const jsi_pg_ddl[];
 /* Records what a failed statement says, and returns our code. sent: the server may have acted on
  * it although no answer came. */
 int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent);
+
+/* Whether a server that ends a connection with this SQLSTATE stops: for good, or after a crash. */
+int jsi_pg_is_farewell(const char *state);
+
+/* What a failure to connect says of the one server that there is. */
+enum {
+    JSI_PG_MAY_BE_UP = 0,
+    JSI_PG_IS_REFUSED = 1, /* nobody is there, or it lets nobody in: as behind a firewall */
+    JSI_PG_IS_DOWN = 2     /* nobody is there: the kernel of this host says so */
+};
 
 /* The same for a connection that could not be made. */
 int jsi_pg_fail_connect(struct jsi_pg_lane *lane);
@@ -322,6 +341,17 @@ int jsi_pg_node_return(struct jsi_pg_lane *lane);
 /* The session that did so has ended, or is about to. */
 void jsi_pg_node_lost(struct jsi_pg_lane *lane);
 
+/* Notes that it lives, if a look says so. idle: no statement is under way on it. */
+void jsi_pg_node_look(struct jsi_pg_store *store, int idle);
+
+/* Around each renewal, once lane KEEP is taken; full: more of the same round follow. */
+void jsi_pg_node_round(struct jsi_pg_store *store);
+void jsi_pg_node_renewed(struct jsi_pg_store *store, int result, int full);
+
+/* After a claim, any caller: fails with EUNKNOWN if what was granted may be somebody else's by now.
+ * lates: store->lates before it was sent. */
+int jsi_pg_node_check(struct jsi_pg_store *store, unsigned lates);
+
 /* A statement on the lane has no answer in time. Returns whether it had that session, which is then
  * put aside: to end it would be to give the node up. */
 int jsi_pg_node_hold(struct jsi_pg_lane *lane);
@@ -356,6 +386,7 @@ int jsi_pg_withdraw(void *backend, jobsched_call *call, const char *const *jobs,
 int jsi_pg_check(void *backend, jobsched_call *call, jobsched_check_visit_fn visit,
                  void *visit_data);
 int jsi_pg_watch_fd(void *backend);
+int64_t jsi_pg_vouch(void *backend);
 int jsi_pg_schema_text(const char *url, jobsched_text_visit_fn visit, void *visit_data);
 
 /* An operation without items: reads the clock. */
