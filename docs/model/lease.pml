@@ -22,7 +22,7 @@
  * PROCESSES: the operating system says who is dead (sqlite:).
  * Neither: only the heartbeat counts (redis:).
  * IMMORTAL: nobody is killed. ONE_LOSES: only node 0 may lose its session.
- * FROZEN_SESSIONS: a session may also end while its owner is frozen (docs/backends.md: the limit). */
+ * FROZEN_SESSIONS: a session may also end while its owner is frozen, or starved. */
 
 /* A node that does nothing while time passes is frozen, or starved; nothing else says so. */
 #define DEAD  0
@@ -71,7 +71,9 @@ typedef Node {
 #if defined(SESSIONS)
     bool session;
     byte gone; /* 0, or 1 + ticks since a taker first saw the session gone */
-    bool ask_lost; /* that was after the request which is under way was sent */
+    byte ended; /* ticks since it has ended; until it is entered again */
+    bool doubt; /* it came back too late, and has not heard of its runs since */
+    bool ask_lost; /* that, or lost, was after the request which is under way was sent */
     bool lost; /* the node knows that its session is gone, and has told its runs */
 #endif
 #if defined(V_WALL_CLOCK)
@@ -109,7 +111,14 @@ bool stepped;
 #else
 #define IS_WATCHED(i) (holder == (i) + 1)
 #endif
-#define BELIEVES(i) (n[i].life != DEAD && n[i].work == RUNNING && n[i].left > 0)
+/* What a run is told does not rest on what the node has noticed: each question looks at the session
+ * (vouch() in backend.h). */
+#if defined(SESSIONS) && !defined(V_NO_VOUCH)
+#define VOUCHED(i) (!n[i].doubt && (n[i].session || n[i].ended < GRACE))
+#else
+#define VOUCHED(i) true
+#endif
+#define BELIEVES(i) (n[i].life != DEAD && n[i].work == RUNNING && n[i].left > 0 && VOUCHED(i))
 
 inline check_overlap() { assert(!(BELIEVES(0) && BELIEVES(1))) }
 
@@ -304,6 +313,13 @@ bool beaten[2], asked[2]; /* in this tick */
 #define IS_ENTERED(i) true
 #endif
 
+/* Whether a grant that is just heard of may be somebody else's by now. */
+#if defined(SESSIONS) && !defined(V_GRANT_OVER_LOSS)
+#define IS_DOUBTFUL(i) (n[i].lost || n[i].ask_lost || !VOUCHED(i))
+#else
+#define IS_DOUBTFUL(i) false
+#endif
+
 #ifdef V_JUDGE_OUTSIDE
 #define STANDS(i) true
 #else
@@ -351,6 +367,10 @@ inline age_node(i)
 #if defined(SESSIONS)
     if
     :: n[i].gone > 0 && n[i].gone <= GRACE -> n[i].gone++
+    :: else
+    fi;
+    if
+    :: n[i].life == ALIVE && !n[i].session && n[i].ended < GRACE -> n[i].ended++
     :: else
     fi;
 #endif
@@ -447,6 +467,9 @@ proctype a_node(byte i)
         :: else
         fi;
         look(i, n[i].keep_moved);
+#ifdef SESSIONS
+        n[i].doubt = false;
+#endif
         forget_keep(i);
         printf("node %d hears of its heartbeat; lease left: %d\n", i, n[i].left);
         check_overlap()
@@ -486,19 +509,11 @@ proctype a_node(byte i)
         n[i].life == ALIVE && n[i].ask == ANSWERED ->
         if
         :: n[i].ask_kind == FINISH -> n[i].work = NOT_RUNNING
-        :: n[i].ask_kind == CLAIM && n[i].ask_answer == GRANTED ->
+        :: n[i].ask_kind == CLAIM && n[i].ask_answer == GRANTED && IS_DOUBTFUL(i) ->
+            skip /* it may be somebody else's by now: the same is asked again */
+        :: n[i].ask_kind == CLAIM && n[i].ask_answer == GRANTED && !IS_DOUBTFUL(i) ->
             n[i].work = RUNNING;
             n[i].left = LEFT_AFTER(n[i].ask_age);
-#ifdef SESSIONS
-            if
-#ifdef L_GRANT_OVER_LOSS
-            :: n[i].lost -> n[i].left = 0
-#else
-            :: n[i].lost || n[i].ask_lost -> n[i].left = 0 /* nobody has vouched for it since */
-#endif
-            :: else
-            fi;
-#endif
             n[i].keep_for_run = false;
             if
             :: holder == i + 1 && unanswered -> n[i].is_mine = true; unanswered = false
@@ -507,7 +522,13 @@ proctype a_node(byte i)
             printf("node %d starts; lease left: %d\n", i, n[i].left)
         :: else
         fi;
-        forget_ask(i);
+        if
+        :: n[i].ask_kind == CLAIM && n[i].ask_answer == GRANTED && n[i].work == NOT_RUNNING ->
+            forget_ask(i);
+            n[i].ask_again = true;
+            printf("node %d doubts what it was granted\n", i)
+        :: else -> forget_ask(i)
+        fi;
         check_overlap()
        }
     :: atomic {
@@ -547,6 +568,7 @@ proctype a_node(byte i)
     :: atomic {
         n[i].life == ALIVE && n[i].session && !calm && MAY_LOSE(i) ->
         n[i].session = false;
+        n[i].ended = 0;
         forget_keep(i);
         printf("the session of node %d is ended by force\n", i)
        }
@@ -562,6 +584,13 @@ proctype a_node(byte i)
         n[i].life == ALIVE && !n[i].session ->
         n[i].session = true;
         n[i].lost = false;
+        if
+        :: n[i].ended >= GRACE ->
+            n[i].doubt = true;
+            n[i].ask_lost = (n[i].ask_lost || (n[i].ask != IDLE && n[i].ask_kind == CLAIM))
+        :: else
+        fi;
+        n[i].ended = 0;
 #ifndef V_STAMP_STAYS
         n[i].gone = 0;
 #endif
