@@ -1,6 +1,6 @@
 #!/bin/bash
 # documented.sh JOBSCHEDCTL MANUAL COMPLETION: every verb and option that the program knows is in the
-# man page and is completed, the synopsis offers each verb just the options that it takes, and the man
+# man page and is completed, and no other option is, the synopsis offers each verb just the options that it takes, and the man
 # page has every code of a warning and the id of every check, and no id that there is none of.
 set -euo pipefail
 
@@ -58,6 +58,12 @@ for verb in $verbs; do
             complete_words jobschedctl "$verb" "--" | grep -x -- "--$option" > /dev/null ||
                 missing "option '--$option' of '$verb' is not completed"
         fi
+    done
+done
+for verb in $verbs; do
+    for option in $(complete_words jobschedctl "$verb" "--"); do
+        "$program" help "$verb" | grep -e "^  -., $option\( \|\$\)" > /dev/null ||
+            missing "option '$option' of '$verb' is completed, and it does not take it"
     done
 done
 codes=$(sed -n -e 's/.*ctl_trap_add([^"]*"\([a-z-]*\)".*/\1/p' \
