@@ -1,7 +1,10 @@
-/* schema.c: makes and migrates the store, under a lock that all starters share, in one transaction.
+/* schema.c: makes the store or brings it up to date, under a lock that all starters share, in one
+ * transaction. What is executed is what jobsched_schema() prints: statements that do no harm to a
+ * store that needs none of them.
  * Locks: the advisory lock (1785946984, 0) of the database; the caller owns the lane. */
 #include "store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int jsi_pg_fail_version(const struct jsi_pg_store *store, int64_t version)
@@ -9,8 +12,81 @@ int jsi_pg_fail_version(const struct jsi_pg_store *store, int64_t version)
     return jobsched_fail(JOBSCHED_ESCHEMA, 0,
                          "schema '%s' has version %lld, this library knows versions up to %d%s",
                          store->schema, (long long)version, JSI_PG_VERSION,
-                         version > JSI_PG_VERSION ? "; use a newer library" : "");
+                         version > JSI_PG_VERSION       ? "; use a newer library"
+                         : jsi_pg_step(version) != NULL ? "; 'jobschedctl migrate', or a scheduler "
+                                                          "that opens it, brings it up to date"
+                                                        : "");
 }
+
+/* ---- the statements ---- */
+
+/* Before anything else: nobody else does this, the tables are ours, and of the present version
+ * afterwards. Running calls of other nodes have looked at meta first, so whoever has it for himself
+ * waits for them, and they for him: tables can be changed without deadlocks. Not by to_regclass():
+ * the session may remember that the table was not there. */
+static void add_steps(struct jsi_pg_text *text, const char *schema)
+{
+    char line[200];
+    jsi_pg_text_expand(
+        text,
+        "DO $do$\nDECLARE v integer;\nBEGIN\n"
+        "    PERFORM pg_advisory_xact_lock(1785946984, 0);\n"
+        "    IF NOT EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
+        "c.relnamespace\n"
+        "            WHERE format('\"%s\"', n.nspname) = '@S@' AND c.relname = 'meta') THEN\n"
+        "        IF EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = "
+        "c.relnamespace\n"
+        "                WHERE format('\"%s\"', n.nspname) = '@S@'\n"
+        "                AND c.relname IN ('fence', 'run', 'node')) THEN\n"
+        "            RAISE EXCEPTION 'the schema holds tables of another application'\n"
+        "                USING ERRCODE = '42P07';\n"
+        "        END IF;\n"
+        "        RETURN;\n"
+        "    END IF;\n"
+        "    LOCK TABLE @S@.meta IN ACCESS EXCLUSIVE MODE;\n"
+        "    SELECT m.version INTO v FROM @S@.meta m;\n",
+        schema);
+    for (int from = 0; from < JSI_PG_VERSION; from++) {
+        const char *step = jsi_pg_step(from);
+        if (step != NULL) {
+            (void)snprintf(line, sizeof line, "    IF v = %d THEN\n        ", from);
+            jsi_pg_text_expand(text, line, schema);
+            jsi_pg_text_expand(text, step, schema);
+            (void)snprintf(line, sizeof line, "\n        v := %d;\n    END IF;\n", from + 1);
+            jsi_pg_text_expand(text, line, schema);
+        }
+    }
+    (void)snprintf(line, sizeof line,
+                   "    IF v IS DISTINCT FROM %d THEN\n"
+                   "        RAISE EXCEPTION '%%', v USING ERRCODE = 'JS001';\n    END IF;\n",
+                   JSI_PG_VERSION);
+    jsi_pg_text_expand(text, line, schema);
+    jsi_pg_text_expand(text, "    UPDATE @S@.meta SET version = v WHERE version <> v;\nEND $do$;",
+                       schema);
+}
+
+/* Tables may be there; functions are replaced, as they are those of this library. */
+static void add_line(struct jsi_pg_text *text, const char *line, const char *schema)
+{
+    static const char *const forms[][2] = {
+        {"CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "},
+        {"CREATE UNLOGGED TABLE ", "CREATE UNLOGGED TABLE IF NOT EXISTS "},
+        {"CREATE INDEX ", "CREATE INDEX IF NOT EXISTS "},
+        {"CREATE UNIQUE INDEX ", "CREATE UNIQUE INDEX IF NOT EXISTS "},
+        {"CREATE FUNCTION ", "CREATE OR REPLACE FUNCTION "},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        size_t length = strlen(forms[i][0]);
+        if (strncmp(line, forms[i][0], length) == 0) {
+            jsi_pg_text_add(text, forms[i][1], strlen(forms[i][1]));
+            line += length;
+            break;
+        }
+    }
+    jsi_pg_text_expand(text, line, schema);
+}
+
+/* ---- by a node that opens the store ---- */
 
 static int read_version(struct jsi_pg_lane *lane, int64_t *out_version)
 {
@@ -20,13 +96,6 @@ static int read_version(struct jsi_pg_lane *lane, int64_t *out_version)
         *out_version = jsi_pg_rows(lane) == 1 ? jsi_pg_int(lane, 0, 0) : 0;
     }
     return result;
-}
-
-static void add_ddl(struct jsi_pg_text *text, const char *schema)
-{
-    for (const char *const *line = jsi_pg_ddl; *line != NULL; line++) {
-        jsi_pg_text_expand(text, *line, schema);
-    }
 }
 
 /* Only where it is missing: the right to make schemas is not needed when somebody has made it. */
@@ -42,47 +111,33 @@ static int make_schema(struct jsi_pg_lane *lane)
     return result;
 }
 
-static int make(struct jsi_pg_lane *lane)
+/* What happened stays so if the answer to COMMIT is lost: the next try finds it. */
+static int migrate(struct jsi_pg_lane *lane, int has_meta)
 {
-    int result = make_schema(lane);
+    const struct jsi_pg_store *store = lane->store;
+    struct jsi_pg_text text = {.allocator = &store->config.allocator};
+    int result = jsi_pg_script(lane, "BEGIN; SELECT pg_advisory_xact_lock(1785946984, 0)");
+    if (result == 0 && !has_meta) {
+        result = make_schema(lane);
+    }
     if (result != 0) {
         return result;
     }
-    struct jsi_pg_text ddl = {.allocator = &lane->store->config.allocator};
-    add_ddl(&ddl, lane->store->schema);
-    if (ddl.failed) {
+    add_steps(&text, store->schema);
+    for (const char *const *line = jsi_pg_ddl; *line != NULL; line++) {
+        add_line(&text, *line, store->schema);
+    }
+    if (text.failed) {
         result = jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for the schema's text");
     } else {
-        result = jsi_pg_script(lane, ddl.bytes);
+        result = jsi_pg_script(lane, text.bytes);
     }
-    jsi_pg_text_free(&ddl);
-    if (jsi_pg_is_state(lane, "42P07") || jsi_pg_is_state(lane, "42723")) {
+    jsi_pg_text_free(&text);
+    if (jsi_pg_is_state(lane, "42P07")) {
         result = jobsched_fail(JOBSCHED_EREFUSED, 0,
                                "schema '%s' holds tables of another application; choose another "
                                "with 'jobsched_schema=NAME'",
-                               lane->store->schema);
-    }
-    return result;
-}
-
-/* What happened stays so if the answer to COMMIT is lost: the next try finds it. */
-static int migrate(struct jsi_pg_lane *lane)
-{
-    int result = jsi_pg_script(lane, "BEGIN; SELECT pg_advisory_xact_lock(1785946984, 0)");
-    if (result != 0) {
-        return result;
-    }
-    /* Somebody may have been here since we looked. Not by to_regclass(): this session may remember
-     * that the table was not there, as nothing since then has made it look again. */
-    jsi_pg_params(lane);
-    jsi_pg_param_text(lane, lane->store->schema);
-    result = jsi_pg_query(lane,
-                          "SELECT EXISTS(SELECT 1 FROM pg_class c JOIN pg_namespace n"
-                          " ON n.oid = c.relnamespace WHERE n.nspname = $1"
-                          " AND c.relname = 'meta')",
-                          0);
-    if (result == 0 && !jsi_pg_true(lane, 0, 0)) {
-        result = make(lane);
+                               store->schema);
     }
     return result == 0 ? jsi_pg_script(lane, "COMMIT") : result;
 }
@@ -95,10 +150,14 @@ int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta)
                              "makes it when it opens it",
                              lane->store->schema);
     }
-    int result = has_meta ? 0 : migrate(lane);
     int64_t version = 0;
-    if (result == 0) {
-        result = read_version(lane, &version);
+    int result = has_meta ? read_version(lane, &version) : 0;
+    int older = result == 0 && (!has_meta || jsi_pg_step(version) != NULL);
+    if (older && !lane->store->config.control_only) {
+        result = migrate(lane, has_meta);
+        if (result == 0) {
+            result = read_version(lane, &version);
+        }
     }
     if (result == 0 && version != JSI_PG_VERSION) {
         result = jsi_pg_fail_version(lane->store, version);
@@ -153,7 +212,7 @@ static int visit_ddl(struct jsi_pg_text *text, const char *schema, jobsched_text
     int in_body = 0, stopped = 0;
     for (const char *const *line = jsi_pg_ddl; *line != NULL && !stopped; line++) {
         size_t length = strlen(*line);
-        jsi_pg_text_expand(text, *line, schema);
+        add_line(text, *line, schema);
         for (const char *at = *line; (at = strstr(at, "$fn$")) != NULL; at += 4) {
             in_body = !in_body;
         }
@@ -185,12 +244,20 @@ int jsi_pg_schema_text(const char *url, jobsched_text_visit_fn visit, void *visi
         jsi_pg_text_expand(&text, "CREATE SCHEMA IF NOT EXISTS @S@;", store.schema);
         result = text.failed ? jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement") : 0;
     }
-    if (result == 0 && visit("BEGIN;", visit_data) == 0 && visit(text.bytes, visit_data) == 0) {
-        jsi_pg_text_clear(&text);
-        result = visit_ddl(&text, store.schema, visit, visit_data);
-        if (result == 0) {
-            (void)visit("COMMIT;", visit_data); /* the last one */
-        }
+    if (result != 0) {
+        return result;
+    }
+    int stopped = visit("BEGIN;", visit_data) != 0 || visit(text.bytes, visit_data) != 0;
+    jsi_pg_text_clear(&text);
+    add_steps(&text, store.schema);
+    if (text.failed) {
+        return jobsched_fail(JOBSCHED_ENOMEM, 0, "no memory for a statement");
+    }
+    stopped = stopped || visit(text.bytes, visit_data) != 0;
+    jsi_pg_text_clear(&text);
+    result = stopped ? 0 : visit_ddl(&text, store.schema, visit, visit_data);
+    if (result == 0 && !stopped) {
+        (void)visit("COMMIT;", visit_data); /* the last one */
     }
     return result < 0 ? result : 0;
 }

@@ -307,6 +307,11 @@ int jsi_pg_session(struct jsi_pg_lane *lane);
 /* Once, when the store is opened: makes or migrates the schema. */
 int jsi_pg_session_first(struct jsi_pg_lane *lane);
 
+/* ---- steps.c ---- */
+
+/* What leads the tables of that version to the next one; NULL: nothing does. */
+const char *jsi_pg_step(int64_t from);
+
 /* ---- schema.c ---- */
 
 int jsi_pg_schema(struct jsi_pg_lane *lane, int has_meta);

@@ -1,5 +1,6 @@
--- tables.sql: the tables of a postgresql: store, schema version 1. '@S@' stands for the schema.
--- A step that has been released is never changed: add another file that leads on from it.
+-- tables.sql: the tables of a postgresql: store, as JSI_PG_VERSION has them. '@S@' stands for the
+-- schema. Who changes them raises that version and adds a step in steps.c, which leads the tables of
+-- the version before to the same.
 --
 -- fence       one row per job, rewritten by each claim: so no index on what a claim changes, and
 --             room on the page (HOT). What is large and seldom changes is in definition.
