@@ -1,6 +1,7 @@
 /* test_postgres_server.c: what happens to the server itself: restarts, standbys, poolers, and a
  * server that has nothing left. Every test starts servers of its own.
  *   test_postgres_server DIRECTORY */
+#include "checks.h"
 #include "postgres_support.h"
 
 #include <stdio.h>
@@ -277,13 +278,17 @@ static void test_sharing_pooler_is_refused(void **state)
     cf_equal(postgres_ask("SELECT count(*) FROM pg_namespace WHERE nspname = '%s'"), 0);
 }
 
-/* A grant, its renewal and its end through the pooler, beside a node at the server itself. */
-static void work_through_bouncer(struct cf_world *world, const char *options)
+/* A grant, its renewal and its end through the pooler, beside a node at the server itself; mode is
+ * what doctor finds. */
+static void work_through_bouncer(struct cf_world *world, const char *options, const char *mode)
 {
     struct cf_node *direct = cf_open(world, "direct");
     struct cf_job job = cf_job(direct, "job", 5);
     bouncer_url(world->url, sizeof world->url, options);
     struct cf_node *node = cf_open(world, "pooled"), *other = cf_open(world, "other");
+    struct checks checks;
+    checks_read(node, &checks);
+    checks_expect(&checks, mode);
     for (int64_t k = 1; k <= 5; k++) {
         jobsched_claim run = cf_grant(node, &job, k);
         jobsched_claim again = cf_at(&job, k + 1);
@@ -309,7 +314,7 @@ static void test_session_pooler(void **state)
     struct cf_world *world = *state;
     cf_equal(start_bouncer("session", "server_reset_query ="), 0);
     cf_ok(try_bouncer(world, ""));
-    work_through_bouncer(world, "");
+    work_through_bouncer(world, "", "1 postgresql.mode: session mode behind a connection pooler");
     postgres_options = "";
     int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS, locks;
     do { /* until the server has seen the last of the others off */
@@ -356,7 +361,7 @@ static void test_row_mode(void **state)
     struct cf_world *world = *state;
     cf_equal(start_bouncer("transaction", "server_round_robin = 1\nmin_pool_size = 3"), 0);
     cf_ok(try_bouncer(world, "&jobsched_mode=row"));
-    work_through_bouncer(world, "&jobsched_mode=row");
+    work_through_bouncer(world, "&jobsched_mode=row", "1 postgresql.mode: row mode");
     struct cf_node *dead = cf_open(world, "dead"), *node = cf_open(world, "node");
     struct cf_job job = cf_job(dead, "dies", 3);
     (void)cf_grant(dead, &job, 1);
