@@ -24,6 +24,7 @@
 #include "engine/limits.h"
 #include "engine/replace.h"
 #include "engine/timesync.h"
+#include "engine/told.h"
 
 #include <jobsched/backend.h>
 
@@ -169,20 +170,6 @@ typedef struct jsi_definition {
 } jsi_definition;
 
 enum { JSI_THREAD_TICK, JSI_THREAD_ELECT, JSI_THREAD_KEEP, JSI_THREAD_EVENT, JSI_THREAD_COUNT };
-
-/* Failures of one lane since its last success. */
-typedef struct jsi_outage {
-    int failures;
-    uint32_t told_classes; /* a bit per JOBSCHED_E... code */
-} jsi_outage;
-
-/* What a backend told by config.notice, of one kind. */
-enum { JSI_NOTICE_KINDS = 4 };
-typedef struct jsi_notices {
-    int64_t from_mono_ms; /* since when told counts */
-    uint64_t untold;      /* since the last that was told */
-    uint32_t told;
-} jsi_notices;
 
 struct jobsched {
     /* fixed at open */
