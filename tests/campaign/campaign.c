@@ -4,10 +4,11 @@
  * Nodes are killed, frozen, replaced and rolled out; their ways to the server are cut, swallowed and
  * slowed; the server is killed, frozen and loses its sessions; jobs are paused, triggered and
  * cancelled. Then everything is healed, and judged by what the callbacks wrote and by the ledger,
- * against schedules that check.c and rollout.c compute by themselves. Ends with 0 only if no promise
- * was broken. --kills and so on: nothing else, so often: kill -9 of a node in the midst of a run; a
- * link that is cut; all sessions ended by the server; the server killed and started; a changed
- * schedule, in one direction or back, while some of the old processes crash. --nomark: on a store that ignores the mark, to see it fail. Locks: none, one thread. */
+ * against schedules that check.c and rollout_judge.c compute by themselves. Ends with 0 only if no
+ * promise was broken. --kills and so on: nothing else, so often: kill -9 of a node in the midst of a
+ * run; a link that is cut; all sessions ended by the server; the server killed and started; a changed
+ * schedule, in one direction or back, while some of the old processes crash, or all. --nomark: on a
+ * store that ignores the mark, to see it fail. Locks: none, one thread. */
 #include "campaign.h"
 
 #include <getopt.h>
@@ -54,6 +55,9 @@ static void make_jobs(campaign *c)
         (void)snprintf(job->name, sizeof job->name, "triggered-%zu", i);
     }
     c->version = 1;
+    for (size_t i = 0; i < ROLLED; i++) {
+        rollout_cuts_init(&c->cuts[i]);
+    }
     rollout_jobs(c);
 }
 
@@ -68,7 +72,8 @@ typedef struct verdict {
 
 static bool is_stable(const check_row *row)
 {
-    return strncmp(row->job, "rolled-", 7) != 0 && strncmp(row->job, "triggered-", 10) != 0;
+    return strncmp(row->job, ROLLED_NAME, strlen(ROLLED_NAME)) != 0 &&
+           strncmp(row->job, "triggered-", 10) != 0;
 }
 
 static void judge(campaign *c, int64_t ready_ms, int64_t until_ms, verdict *out)
@@ -78,7 +83,12 @@ static void judge(campaign *c, int64_t ready_ms, int64_t until_ms, verdict *out)
     f->job_count = STABLE + ROLLED + TRIGGERED;
     size_t count;
     check_row *rows = fleet_ledger(f, &count);
-    rollout_judge(c, rows, count, &out->rollouts);
+    rollout_history rolled = {.cuts = c->cuts,
+                              .job_count = ROLLED,
+                              .version = c->version,
+                              .ready_ms = ready_ms,
+                              .until_ms = until_ms};
+    rollout_judge(&rolled, rows, count, &out->rollouts);
     control_judge(c, rows, count, &out->control);
     check_input input = {.jobs = c->jobs,
                          .job_count = STABLE,
@@ -136,8 +146,8 @@ static void print(const campaign *c, const verdict *v)
             printf("  %-24s %llu\n", chaos_name(i), (number)c->faults[i]);
         }
     }
-    printf("  %-24s %zu (%llu changes of a job's schedule, %llu of its instants passed over)\n",
-           "roll-outs", c->version - 1, (number)v->rollouts.switches, (number)v->rollouts.dropped);
+    printf("  %-24s %zu (%llu changes of a job's schedule)\n", "roll-outs", c->version - 1,
+           (number)v->rollouts.switches);
     printf("faults                %llu\n", (number)faults);
     printf("control calls         %llu pauses, %llu triggers, %llu cancels (%llu runs cancelled), "
            "%llu not answered\n",
@@ -151,6 +161,7 @@ static void print(const campaign *c, const verdict *v)
     printf("tokens not larger     %llu\n", (number)(s->token_faults + o->token_faults));
     printf("ledger faults         %llu\n", (number)s->ledger_faults);
     printf("roll-out faults       %llu\n", (number)v->rollouts.faults);
+    printf("lost in roll-outs     %llu\n", (number)v->rollouts.lost);
     printf("runs while paused     %llu\n", (number)v->control.pause_faults);
     printf("trigger faults        %llu\n", (number)v->control.trigger_faults);
     printf("stale writes refused  %llu\n", (number)v->refused);
@@ -176,6 +187,7 @@ static void attack(campaign *c)
         if (only == ROLLOUTS_ONLY) {
             chaos_reap(c);
             rollout_step(c);
+            rollout_observe(c);
         } else if (only >= 0) {
             chaos_step_only(c);
         } else {
@@ -214,6 +226,7 @@ static void test_campaign(void **state)
     control_begin(&c);
     attack(&c);
     chaos_heal(&c);
+    rollout_finish(&c);
     control_heal(&c);
     /* Long enough for what was interrupted to be found, and run again. */
     int64_t last_ms = fleet_now_ms() + 3 * LEASE_MS;

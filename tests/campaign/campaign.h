@@ -3,6 +3,7 @@
 #define CAMPAIGN_CAMPAIGN_H
 
 #include "fleet.h"
+#include "rollout_judge.h"
 
 #include "support/proxy.h"
 
@@ -12,7 +13,7 @@ enum {
     PAUSED = 4, /* the last of the stable ones: they are paused and resumed */
     ROLLED = 6, /* their schedule changes with each roll-out */
     TRIGGERED = 3,
-    ROLLOUTS_MAX = 1000,
+    ROLLOUTS_MAX = ROLLED_VERSIONS_MAX,
     PAUSES_MAX = 10000,
     REQUESTS_MAX = 20000,
     LEASE_MS = 3000
@@ -69,10 +70,12 @@ typedef struct campaign {
     /* jobs: first the stable ones, then the rolled, then the triggered */
     check_job jobs[STABLE + ROLLED + TRIGGERED];
     char version_text[32];
-    /* roll-outs: [v] is when version v was first started anywhere */
-    int64_t rollouts[ROLLOUTS_MAX];
+    /* roll-outs */
+    rollout_cuts cuts[ROLLED];
+    size_t observed;
     size_t version;
-    size_t roll_left; /* slots that still have the one before */
+    size_t roll_left;     /* slots that still have the one before */
+    int64_t roll_from_ms; /* monotonic: when the first of them gets the new one */
     bool rolled[SLOTS];
     /* control */
     jobsched *control;
@@ -99,18 +102,14 @@ void chaos_reap(campaign *c);
 void chaos_heal(campaign *c);
 void chaos_end(campaign *c); /* all nodes leave */
 const char *chaos_name(int fault);
-void chaos_replace(campaign *c, size_t slot, bool kill); /* by a node of the jobs file as it is */
+void chaos_replace(campaign *c, size_t i, bool kill); /* by a node of the jobs file as it is */
+void chaos_fell(campaign *c); /* kills all nodes; the slots are empty until they are replaced */
 
 /* rollout.c */
 void rollout_jobs(campaign *c); /* writes the jobs file of the version */
 void rollout_step(campaign *c);
-typedef struct rollout_report {
-    uint64_t faults;  /* instants of two schedules, of an older one, or holes */
-    uint64_t dropped; /* instants of an older schedule that were due before the cut, and that
-                         nobody had got to */
-    uint64_t fired, switches;
-} rollout_report;
-void rollout_judge(campaign *c, const check_row *rows, size_t count, rollout_report *out);
+void rollout_finish(campaign *c);  /* what is left of a roll-out; no slot suffers anything */
+void rollout_observe(campaign *c); /* notes which version of one of them is in force */
 
 /* control.c */
 void control_begin(campaign *c);

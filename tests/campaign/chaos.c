@@ -77,13 +77,22 @@ void chaos_replace(campaign *c, size_t i, bool kill)
 {
     slot *at = &c->slots[i];
     fleet_node *old = at->node;
-    if (kill) {
+    if (kill && old != NULL) {
         fleet_kill(old);
         c->faults[FAULT_KILL]++;
     }
     spawn(c, at);
-    if (!kill) {
+    if (!kill && old != NULL) {
         ask_to_leave(c, old);
+    }
+}
+
+void chaos_fell(campaign *c)
+{
+    for (size_t i = 0; i < SLOTS; i++) {
+        fleet_kill(c->slots[i].node);
+        c->slots[i].node = NULL;
+        c->faults[FAULT_KILL]++;
     }
 }
 

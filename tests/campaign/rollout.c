@@ -1,11 +1,6 @@
-/* rollout.c: roll-outs of a changed schedule, and what must have come of them (G14). The rolled jobs
- * fire at every even second in odd versions, at every odd one in even versions; a roll-back is
- * a roll-out of the older schedule under the next version. Locks: none, one thread. */
+/* rollout.c: roll-outs of a changed schedule; a roll-back is a roll-out of the older schedule under
+ * the next version. What must have come of them: rollout_judge.c. Locks: none, one thread. */
 #include "campaign.h"
-
-#include <stdlib.h>
-
-enum { PERIOD_MS = 2000 };
 
 void rollout_jobs(campaign *c)
 {
@@ -15,33 +10,52 @@ void rollout_jobs(campaign *c)
         check_job *job = &c->jobs[STABLE + i];
         *job = (check_job){"",
                            even ? "@every 2s" : "@every 2s from 2020-01-01T00:00:01Z",
-                           PERIOD_MS,
-                           even ? 0 : 1000,
+                           ROLLED_PERIOD_MS,
+                           even ? 0 : ROLLED_PERIOD_MS / 2,
                            i % 2 == 0 ? 1 : 300,
                            NULL,
                            c->version_text};
-        (void)snprintf(job->name, sizeof job->name, "rolled-%zu", i);
+        (void)snprintf(job->name, sizeof job->name, ROLLED_NAME "%zu", i);
     }
     fleet_jobs(c->f, c->jobs, STABLE + ROLLED + TRIGGERED);
     c->f->job_count = STABLE; /* for whoever waits: these are always due */
 }
 
+/* Now and then just before an instant, so that it comes due while the new ones take over; and, where
+ * roll-outs are all there is, when all of the old ones have crashed and some instants have come due
+ * since. */
+static void begin(campaign *c)
+{
+    c->version++;
+    for (size_t i = 0; i < ROLLED; i++) {
+        rollout_cuts_begin(&c->cuts[i], c->version, fleet_now_ms());
+    }
+    rollout_jobs(c); /* which a process that was started before may read */
+    c->roll_left = SLOTS;
+    memset(c->rolled, 0, sizeof c->rolled);
+    c->roll_from_ms = fleet_mono_ms();
+    uint64_t way = c->only == ROLLOUTS_ONLY ? campaign_random(c, 5) : campaign_random(c, 3);
+    if (way == 4) {
+        chaos_fell(c);
+        c->roll_from_ms += (int64_t)campaign_random(c, 4000);
+    } else if (way >= 2) {
+        c->roll_from_ms += 1150 - fleet_now_ms() % 1000 - (int64_t)campaign_random(c, 300);
+    }
+}
+
 void rollout_step(campaign *c)
 {
+    bool only = c->only == ROLLOUTS_ONLY;
     if (c->roll_left == 0) {
-        if (campaign_random(c, c->only == ROLLOUTS_ONLY ? 60 : 1200) == 0 &&
-            c->version + 1 < ROLLOUTS_MAX) {
-            c->version++;
-            rollout_jobs(c);
-            c->rollouts[c->version] = fleet_now_ms();
-            c->roll_left = SLOTS;
-            memset(c->rolled, 0, sizeof c->rolled);
+        if (campaign_random(c, only ? 60 : 1200) == 0 && c->version + 1 < ROLLOUTS_MAX) {
+            begin(c);
         }
         return;
     }
     size_t i = campaign_random(c, SLOTS);
-    if (campaign_random(c, c->only == ROLLOUTS_ONLY ? 8 : 20) != 0 || c->rolled[i] ||
-        c->slots[i].fault >= 0) {
+    bool turn = c->roll_left == SLOTS ? fleet_mono_ms() >= c->roll_from_ms
+                                      : campaign_random(c, only ? 8 : 20) == 0;
+    if (!turn || c->rolled[i] || c->slots[i].fault >= 0) {
         return;
     }
     /* Some processes crash in between. */
@@ -50,78 +64,34 @@ void rollout_step(campaign *c)
     c->roll_left--;
 }
 
-static int by_job_and_instant(const void *left, const void *right)
+void rollout_finish(campaign *c)
 {
-    const check_row *one = left;
-    const check_row *other = right;
-    int names = strcmp(one->job, other->job);
-    return names != 0 ? names
-                      : (one->first_ms > other->first_ms) - (one->first_ms < other->first_ms);
-}
-
-static void complain(rollout_report *out, const char *what, const check_row *row)
-{
-    if (out->faults++ < 10) {
-        printf("  roll-out: %s: %s %lld-%lld\n", what, row->job, (long long)row->first_ms,
-               (long long)row->last_ms);
+    for (size_t i = 0; i < SLOTS && c->roll_left > 0; i++) {
+        if (!c->rolled[i]) {
+            chaos_replace(c, i, false);
+            c->roll_left--;
+        }
     }
 }
 
-/* One job's rows, oldest first. A version may have been replaced before it fired anything. */
-static void follow(const campaign *c, const check_row *rows, size_t count, rollout_report *out)
+struct look {
+    size_t version;
+    int64_t mark_ms;
+};
+
+static int take_job(const jobsched_job_record *told, void *user_data)
 {
-    size_t version = 0;
-    for (size_t i = 0; i < count; i++) {
-        const check_row *row = &rows[i];
-        const check_row *before = i == 0 ? NULL : &rows[i - 1];
-        size_t parity = row->first_ms % PERIOD_MS == 0 ? 1 : 0;
-        out->fired += row->outcome <= JOBSCHED_OUTCOME_INTERRUPTED;
-        if ((row->last_ms - row->first_ms) % PERIOD_MS != 0 ||
-            row->outcome < JOBSCHED_OUTCOME_SUCCEEDED ||
-            (before != NULL && row->first_ms <= before->last_ms)) {
-            complain(out, "a row that cannot be", row);
-            continue;
-        }
-        if (before != NULL && version % 2 == parity &&
-            row->first_ms == before->last_ms + PERIOD_MS) {
-            continue; /* the next one of the schedule in force */
-        }
-        size_t next = version + 1;
-        while (next <= c->version && next % 2 != parity) {
-            next++;
-        }
-        if (next > c->version || c->rollouts[next] > row->first_ms) {
-            complain(out, version % 2 == parity ? "a hole" : "a schedule that is not in force",
-                     row);
-            continue;
-        }
-        if (before != NULL) {
-            out->switches++;
-            /* The cut was less than a period before the first of the new ones. With a version
-             * between, that fired nothing, nobody knows. */
-            int64_t gap_ms = row->first_ms - PERIOD_MS - before->last_ms;
-            out->dropped += gap_ms > 0 && next == version + 1 ? (uint64_t)(gap_ms / PERIOD_MS) : 0;
-        }
-        version = next;
-    }
+    *(struct look *)user_data =
+        (struct look){.version = (size_t)told->version, .mark_ms = told->mark_at_ms};
+    return 0;
 }
 
-void rollout_judge(campaign *c, const check_row *rows, size_t count, rollout_report *out)
+void rollout_observe(campaign *c)
 {
-    check_row *sorted = malloc((count + 1) * sizeof *sorted);
-    assert_non_null(sorted);
-    memcpy(sorted, rows, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_job_and_instant);
-    *out = (rollout_report){.faults = 0};
-    for (size_t i = 0; i < count;) {
-        size_t end = i;
-        while (end < count && strcmp(sorted[end].job, sorted[i].job) == 0) {
-            end++;
-        }
-        if (strncmp(sorted[i].job, "rolled-", 7) == 0) {
-            follow(c, &sorted[i], end - i, out);
-        }
-        i = end;
+    size_t i = c->observed++ % ROLLED;
+    struct look look = {0, 0};
+    if (jobsched_jobs(c->control, c->jobs[STABLE + i].name, take_job, &look) == 0) {
+        assert_true(look.version >= 1 && look.version <= c->version);
+        rollout_cuts_seen(&c->cuts[i], look.version, look.mark_ms, fleet_now_ms());
     }
-    free(sorted);
 }
