@@ -7,11 +7,6 @@
 /* A late message is at most this old when it arrives: see net.c. */
 enum { MESSAGE_AGE_MAX_MS = 10000 };
 
-static const struct sim_def *def_in_force(const struct sim_world *world, int job)
-{
-    return sim_def_of(world, job, world->check.jobs[job].said.revision);
-}
-
 struct check_run *check_run_of(struct check_job *job, uint64_t token)
 {
     for (size_t i = 0; i < job->run_count; i++) {
@@ -59,31 +54,14 @@ bool check_is_overdue(const struct sim_world *world, int64_t since_ms, int64_t s
     return world->now_ms - from_ms > span_ms;
 }
 
-/* ---- definitions ------------------------------------------------------------------------ */
-
-void check_announced(struct sim_world *world, int job, uint64_t number, uint64_t version)
-{
-    struct check_job *one = &world->check.jobs[job];
-    int revision = sim_revision(world, job, sim_release_of(world, number));
-    bool larger = one->said.known && version > one->said.version;
-    bool other = one->said.known && version == one->said.version &&
-                 sim_def_of(world, job, revision) != def_in_force(world, job);
-    if (one->said.known && !larger && !other) {
-        return;
-    }
-    one->said = (struct check_said){.known = true, .revision = revision, .version = version};
-    one->changed_ms = world->now_ms;
-    one->removed = one->removed && !larger;
-    int64_t now_ms = sim_server_ms(world);
-    one->mark_ms = one->mark_ms < now_ms ? now_ms : one->mark_ms;
-}
+/* ---- marks ----------------------------------------------------------------------------- */
 
 /* G9: whatever moves the mark accounts for all up to it, and for nothing else. */
 static void account(struct sim_world *world, int job, int64_t first_ms, int64_t last_ms,
                     uint64_t count)
 {
     struct check_job *one = &world->check.jobs[job];
-    const struct walk *walk = &def_in_force(world, job)->walk;
+    const struct walk *walk = &check_def_in_force(world, job)->walk;
     if (walk->kind == WALK_AFTER) {
         int64_t from_ms = one->mark_ms > one->last_end_ms ? one->mark_ms : one->last_end_ms;
         if (first_ms < from_ms + walk->step_ms) {
@@ -112,8 +90,7 @@ static void account(struct sim_world *world, int job, int64_t first_ms, int64_t 
 /* Whether the run's callback, if it asks now, is told that its lease is lost. */
 static bool is_told(struct sim_world *world, int job, const struct check_run *run)
 {
-    const jobsched_run *handle = sim_run_of(world, run->number, job, run->token);
-    return handle == NULL || jobsched_run_should_stop(handle) == JOBSCHED_STOP_LEASE_LOST;
+    return sim_run_is_told(world, run->number, job, run->token);
 }
 
 static bool goes_on(const struct check_run *run)
@@ -167,7 +144,6 @@ static void check_allowed(struct sim_world *world, int job, uint64_t number,
 {
     const struct check_job *one = &world->check.jobs[job];
     const char *name = world->jobs[job].name;
-    int revision = sim_revision(world, job, sim_release_of(world, number));
     if (claim->token <= one->token) {
         sim_violation(world, "G2", "%s: token %" PRIu64 " after %" PRIu64, name, claim->token,
                       one->token);
@@ -180,17 +156,17 @@ static void check_allowed(struct sim_world *world, int job, uint64_t number,
         sim_violation(world, "G6", "%s: token %" PRIu64 " is granted after its removal", name,
                       claim->token);
     }
-    if (sim_def_of(world, job, revision) != def_in_force(world, job) ||
-        sim_version_of(world, job, revision) != one->said.version) {
-        sim_violation(world, "G14", "%s: granted by revision %d while %d is in force", name,
-                      revision, one->said.revision);
-    }
+    check_definition(world, job, number);
 }
 
 void check_granted(struct sim_world *world, int job, uint64_t number, const jobsched_claim *claim,
                    const char *request)
 {
     struct check_job *one = &world->check.jobs[job];
+    if (job == world->config.jobs) {
+        check_led(world, number, claim->token);
+        return;
+    }
     sim_note(world, "grant", number, (uint64_t)job, claim->token);
     check_allowed(world, job, number, claim);
     one->token = claim->token;
@@ -252,7 +228,7 @@ void check_skipped(struct sim_world *world, int job, int64_t first_ms, int64_t l
     sim_note(world, "skip", number, (uint64_t)job, (uint64_t)last_ms);
     world->skips += count;
     if (outcome == JOBSCHED_OUTCOME_SKIPPED_OVERLAP && count == 1 &&
-        def_in_force(world, job)->overlap == JOBSCHED_OVERLAP_SKIP) {
+        check_def_in_force(world, job)->overlap == JOBSCHED_OVERLAP_SKIP) {
         check_held(world, job);
     }
     account(world, job, first_ms, last_ms, count);
@@ -283,6 +259,14 @@ static void check_cut_off(struct sim_world *world, int job, const struct model_r
     }
 }
 
+void check_said_itself(struct sim_world *world, int job, uint64_t token)
+{
+    for (size_t i = 0; i < CHECK_RECENT; i++) {
+        struct check_cut *cut = &world->check.jobs[job].cuts[i];
+        cut->excused = cut->excused || (cut->token > 0 && cut->token == token);
+    }
+}
+
 /* The store's outcome against what the callback did. */
 static void check_outcome(struct sim_world *world, int job, const struct check_run *run,
                           int32_t outcome)
@@ -304,6 +288,10 @@ static void check_outcome(struct sim_world *world, int job, const struct check_r
 void check_ended(struct sim_world *world, int job, const struct model_row *row, int32_t outcome)
 {
     struct check_job *one = &world->check.jobs[job];
+    if (job == world->config.jobs) {
+        check_led_over(world, row->owner);
+        return;
+    }
     sim_note(world, "ended", (uint64_t)job, row->token, (uint64_t)outcome);
     if (row->request[0] != '\0') {
         struct check_trigger *trigger = check_trigger_of(one, row->request);
@@ -370,4 +358,6 @@ void check_forgot(struct sim_world *world, bool begins)
     for (int job = 0; begins && job < world->config.jobs; job++) {
         forget(world, &world->check.jobs[job]);
     }
+    check_definitions_forgot(world);
+    check_leader_forgot(world);
 }

@@ -7,7 +7,7 @@
 
 #include "sim/model.h"
 
-enum { CHECK_RUNS_MAX = 200, CHECK_RECENT = 64 };
+enum { CHECK_RUNS_MAX = 200, CHECK_RECENT = 64, CHECK_UNKNOWN = 64 };
 
 /* A grant, until it is forgotten: its row is closed, and its callback has ended. */
 struct check_run {
@@ -63,23 +63,50 @@ struct check_job {
     struct check_begin begins[CHECK_RECENT];
 };
 
+/* What a process said, or was answered, of a job's definition. */
+struct check_stand {
+    bool put;         /* it was told that its own is in force */
+    bool settles;     /* it asked to replace the one in force, and was told to wait */
+    int64_t stood_ms; /* it told that it stands down; 0: it does not */
+};
+
+/* A claim whose outcome its process does not know. */
+struct check_unknown {
+    bool used;
+    int32_t kind;
+    int64_t scheduled_ms;
+    char job[16], request[24];
+};
+
+struct check_leader {
+    uint64_t number, token;
+    int64_t over_ms; /* 0: not yet */
+};
+
 struct check {
+    struct check_leader leader;
     struct check_job jobs[MODEL_JOBS_MAX];
     int64_t server_high_ms; /* the latest the server's clock has shown */
+    int64_t behind_ms;      /* when it was last seen behind that */
     int64_t copied_ms;      /* what comes back in a failover is of this time */
     int64_t forgot_ms;      /* when it last came back */
     bool forgets;           /* it is coming back */
 };
 
 struct sim_world;
+struct sim_node;
+struct sim_def;
 
 /* From the store, at each atomic step. */
-void check_announced(struct sim_world *world, int job, uint64_t number, uint64_t version);
+void check_announced(struct sim_world *world, int job, uint64_t number,
+                     const jobsched_announcement *item, bool replaces);
 void check_granted(struct sim_world *world, int job, uint64_t number, const jobsched_claim *claim,
                    const char *request);
 void check_skipped(struct sim_world *world, int job, int64_t first_ms, int64_t last_ms,
                    uint64_t count, int32_t outcome, uint64_t number);
 void check_ended(struct sim_world *world, int job, const struct model_row *row, int32_t outcome);
+/* Its owner ended it as interrupted, so nobody tells it of another. */
+void check_said_itself(struct sim_world *world, int job, uint64_t token);
 void check_copied(struct sim_world *world);
 void check_forgot(struct sim_world *world, bool begins);
 
@@ -87,6 +114,11 @@ void check_forgot(struct sim_world *world, bool begins);
 void check_began(struct sim_world *world, int job, uint64_t number, const jobsched_run *run);
 void check_returned(struct sim_world *world, int job, uint64_t number, const jobsched_run *run,
                     int result);
+/* The answer has arrived. */
+void check_answered(struct sim_node *node, const jobsched_announcement *items, size_t count);
+/* Around a request that claims: in leader mode nobody else does. */
+void check_claims(struct sim_node *node, const jobsched_claim *claims, size_t count);
+void check_claimed(struct sim_node *node, const jobsched_claim *claims, size_t count, int code);
 void check_process_over(struct sim_world *world, uint64_t number);
 void check_event(struct sim_world *world, uint64_t number, const jobsched_event *event);
 void check_control_sent(struct sim_world *world, int verb, int job, const char *request);
@@ -96,6 +128,16 @@ void check_control_done(struct sim_world *world, int verb, int job, const char *
 void check_end(struct sim_world *world);
 
 /* For check_*.c. */
+const struct sim_def *check_def_in_force(const struct sim_world *world, int job);
+int check_revision_of(const struct sim_world *world, int job, uint64_t number);
+void check_definition(struct sim_world *world, int job, uint64_t number);
+void check_definitions_forgot(struct sim_world *world);
+void check_definitions_end(struct sim_world *world);
+void check_stands(struct sim_world *world, uint64_t number, const jobsched_event *event);
+void check_led(struct sim_world *world, uint64_t number, uint64_t token);
+void check_led_over(struct sim_world *world, uint64_t number);
+void check_leader_forgot(struct sim_world *world);
+void check_leader_end(struct sim_world *world);
 struct check_run *check_run_of(struct check_job *job, uint64_t token);
 struct check_trigger *check_trigger_of(struct check_job *job, const char *request);
 /* Forgets a run that nothing can be said of any more. */

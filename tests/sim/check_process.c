@@ -34,10 +34,9 @@ static void check_no_other(struct sim_world *world, int job, const struct check_
     const struct check_job *one = &world->check.jobs[job];
     for (size_t i = 0; i < one->run_count; i++) {
         const struct check_run *run = &one->runs[i];
-        const jobsched_run *handle = sim_run_of(world, run->number, job, run->token);
-        if (run->token != fresh->token && handle != NULL && run->ended_ms == 0 &&
-            !fresh->overlaps && !run->overlaps &&
-            jobsched_run_should_stop(handle) != JOBSCHED_STOP_LEASE_LOST) {
+        bool goes_on = sim_run_goes_on(world, run->number, job, run->token);
+        if (run->token != fresh->token && goes_on && run->ended_ms == 0 && !fresh->overlaps &&
+            !run->overlaps && !sim_run_is_told(world, run->number, job, run->token)) {
             sim_violation(world, "G4", "%s: token %" PRIu64 " begins while %" PRIu64 " runs",
                           world->jobs[job].name, fresh->token, run->token);
         }
@@ -99,6 +98,7 @@ void check_returned(struct sim_world *world, int job, uint64_t number, const job
 
 void check_process_over(struct sim_world *world, uint64_t number)
 {
+    check_led_over(world, number);
     for (int job = 0; job < world->config.jobs; job++) {
         struct check_job *one = &world->check.jobs[job];
         for (size_t i = one->run_count; i-- > 0;) {
@@ -113,11 +113,13 @@ void check_process_over(struct sim_world *world, uint64_t number)
 /* G15: told once in the cluster. */
 void check_event(struct sim_world *world, uint64_t number, const jobsched_event *event)
 {
-    (void)number;
+    if (event->job != NULL) {
+        check_stands(world, number, event);
+    }
     if (event->kind != JOBSCHED_EVENT_INTERRUPTED) {
         return;
     }
-    struct check_job *one = &world->check.jobs[model_index(event->job)];
+    struct check_job *one = &world->check.jobs[model_index(&world->model, event->job)];
     for (size_t i = 0; i < CHECK_RECENT; i++) {
         struct check_cut *cut = &one->cuts[i];
         if (cut->token == event->token && ++cut->told > 1 && !cut->excused) {
@@ -283,6 +285,8 @@ static void check_promises(struct sim_world *world, int job)
 
 void check_end(struct sim_world *world)
 {
+    check_definitions_end(world);
+    check_leader_end(world);
     for (int job = 0; job < world->config.jobs; job++) {
         const struct model_fence *fence = &world->model.now.fences[job];
         if (!world->check.jobs[job].said.known) {

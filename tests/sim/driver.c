@@ -70,6 +70,10 @@ void sim_perform(struct model_handle *handle, struct sim_request *request)
     case SIM_CONTROL_CALL:
         request->code = model_control(handle, call, request->items, request->result);
         break;
+    case SIM_JOBS:
+        request->count = model_jobs(handle, call, request->job, request->items, MODEL_JOBS_MAX);
+        request->code = request->job != NULL && request->count == 0 ? JOBSCHED_ENOTFOUND : 0;
+        break;
     default:
         break;
     }
@@ -79,14 +83,21 @@ static int announce(void *backend, jobsched_call *call, jobsched_announcement *i
 {
     struct sim_request request = {
         .operation = SIM_ANNOUNCE, .call = call, .items = items, .count = count};
-    return sim_carry(backend, SIM_ELECT, &request);
+    int code = sim_carry(backend, SIM_ELECT, &request);
+    if (code == JOBSCHED_OK) {
+        check_answered(backend, items, count);
+    }
+    return code;
 }
 
 static int claim(void *backend, jobsched_call *call, jobsched_claim *items, size_t count)
 {
     struct sim_request request = {
         .operation = SIM_CLAIM, .call = call, .items = items, .count = count};
-    return sim_carry(backend, SIM_ELECT, &request);
+    check_claims(backend, items, count);
+    int code = sim_carry(backend, SIM_ELECT, &request);
+    check_claimed(backend, items, count, code);
+    return code;
 }
 
 static int finish(void *backend, jobsched_call *call, jobsched_finish *items, size_t count)
@@ -149,6 +160,37 @@ static int runs(void *backend, jobsched_call *call, const char *job, uint64_t li
                                : model_runs(node->handle, call, job, limit, visit, visit_data);
 }
 
+/* The answer is kept in the node: what is told is what was so at the server's step. */
+static int jobs(void *backend, jobsched_call *call, const char *job, jobsched_job_visit_fn visit,
+                void *visit_data)
+{
+    struct sim_node *node = backend;
+    struct sim_request request = {
+        .operation = SIM_JOBS, .call = call, .items = node->views, .job = job};
+    int code = sim_carry(node, SIM_ADMIN, &request);
+    if (code == JOBSCHED_ENOTFOUND) {
+        return jobsched_fail(code, 0, "no job '%s'", job);
+    }
+    for (size_t i = 0; code == JOBSCHED_OK && i < request.count; i++) {
+        node->views[i].record.definition = node->views[i].definition;
+        if (visit(&node->views[i].record, visit_data) != 0) {
+            break;
+        }
+    }
+    return code;
+}
+
+/* A look at the session: as long as it is there, the store has at most just seen it end. */
+static int64_t vouch(void *backend)
+{
+    const struct sim_node *node = backend;
+    const struct sim_world *world = node->world;
+    if (!world->vouches || node->lost_at_ms != JOBSCHED_NONE) {
+        return node->lost_at_ms;
+    }
+    return sim_mono_ms(node) + world->model.grace_ms - SIM_NOTICE_MS;
+}
+
 const jobsched_backend *const *sim_drivers(void)
 {
     static const jobsched_backend driver = {.abi = JOBSCHED_BACKEND_ABI,
@@ -163,7 +205,9 @@ const jobsched_backend *const *sim_drivers(void)
                                             .renew = renew,
                                             .reap = reap,
                                             .control = control,
-                                            .runs = runs};
+                                            .runs = runs,
+                                            .jobs = jobs,
+                                            .vouch = vouch};
     static const jobsched_backend *const drivers[] = {&driver, NULL};
     return drivers;
 }

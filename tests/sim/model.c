@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-int model_index(const char *job)
+/* "j07": see plan.c. The one job of another name is that whose run is leadership. */
+int model_index(const struct model *model, const char *job)
 {
-    return (job[1] - '0') * 10 + (job[2] - '0'); /* "j07": see plan.c */
+    return job[0] == 'j' && job[3] == '\0' ? (job[1] - '0') * 10 + (job[2] - '0')
+                                           : model->world->config.jobs;
 }
 
 struct model_fence *model_fence_of(struct model *model, const char *job)
 {
-    struct model_fence *fence = &model->now.fences[model_index(job)];
+    struct model_fence *fence = &model->now.fences[model_index(model, job)];
     return fence->exists ? fence : NULL;
 }
 
@@ -181,33 +183,56 @@ void model_leave(struct model *model, struct model_handle *handle)
 
 /* ---- announce, finish, renew ------------------------------------------------------ */
 
+/* Whether the text, which would replace the one in force, does so now. */
+static bool may_replace(const struct model_fence *fence, const jobsched_announcement *item,
+                        int64_t now_ms)
+{
+    if (fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY) {
+        return true;
+    }
+    return item->replace == JOBSCHED_REPLACE_IF &&
+           ((item->replaces == fence->generation && item->after_ms == fence->mark_ms &&
+             (item->before_ms == JOBSCHED_NONE || now_ms < item->before_ms)) ||
+            JSI_MUTANT(model_if_is_anyway));
+}
+
+static void put_in_force(struct model_fence *fence, jobsched_announcement *item, int64_t now_ms)
+{
+    bool fresh = !fence->exists;
+    bool larger = item->version > fence->version;
+    if (fresh) {
+        memset(fence, 0, sizeof *fence);
+        fence->exists = true;
+        fence->last_end_ms = JOBSCHED_NONE;
+        fence->mark_ms = now_ms;
+    }
+    item->conflict = !fresh && !larger && item->version > 0;
+    fence->removed = fence->removed && !larger;
+    fence->version = item->version;
+    fence->generation++;
+    if (!JSI_MUTANT(model_edit_keeps_mark) && now_ms > fence->mark_ms) {
+        fence->mark_ms = now_ms;
+    }
+    (void)strncpy(fence->definition, item->definition, sizeof fence->definition - 1);
+}
+
 static void announce_one(struct model_handle *handle, jobsched_announcement *item, int64_t now_ms)
 {
     struct model *model = handle->model;
-    int index = model_index(item->job);
+    int index = model_index(model, item->job);
     struct model_fence *fence = &model->now.fences[index];
     model->now.fence_count =
         (size_t)index >= model->now.fence_count ? (size_t)index + 1 : model->now.fence_count;
-    check_announced(model->world, index, handle->number, item->version);
-    bool larger = item->version > fence->version;
+    bool other =
+        fence->exists &&
+        (item->version > fence->version ||
+         (item->version == fence->version && strcmp(item->definition, fence->definition) != 0));
     item->conflict = 0;
-    if (!fence->exists || larger ||
-        (item->version == fence->version && strcmp(item->definition, fence->definition) != 0)) {
-        bool fresh = !fence->exists;
-        if (fresh) {
-            memset(fence, 0, sizeof *fence);
-            fence->exists = true;
-            fence->last_end_ms = JOBSCHED_NONE;
-            fence->mark_ms = now_ms;
-        }
-        item->conflict = !fresh && !larger && item->version > 0;
-        fence->removed = fence->removed && !larger;
-        fence->version = item->version;
-        fence->generation++;
-        if (!JSI_MUTANT(model_edit_keeps_mark) && now_ms > fence->mark_ms) {
-            fence->mark_ms = now_ms;
-        }
-        (void)strncpy(fence->definition, item->definition, sizeof fence->definition - 1);
+    item->pending = other && !may_replace(fence, item, now_ms);
+    bool replaced = !item->pending && (other || !fence->exists);
+    check_announced(model->world, index, handle->number, item, replaced);
+    if (replaced) {
+        put_in_force(fence, item, now_ms);
     }
     if (JSI_MUTANT(model_start_resumes)) {
         fence->paused = false;
@@ -219,7 +244,8 @@ static void announce_one(struct model_handle *handle, jobsched_announcement *ite
     item->generation = fence->generation;
     item->mark_ms = fence->mark_ms;
     item->last_end_ms = fence->last_end_ms;
-    item->in_force = item->version == fence->version || JSI_MUTANT(model_all_in_force);
+    item->in_force =
+        (!item->pending && item->version == fence->version) || JSI_MUTANT(model_all_in_force);
     item->paused = fence->paused;
     item->removed = fence->removed;
 }
@@ -282,6 +308,7 @@ static void finish_one(struct model_handle *handle, jobsched_finish *item)
     if (item->outcome == JOBSCHED_OUTCOME_INTERRUPTED) {
         model_interrupt(model, fence, row);
         row->untold = false; /* its owner said so itself */
+        check_said_itself(model->world, model_index(model, item->job), item->token);
         if (!row->wants_rerun) {
             model_close(fence, row);
         }

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 
 enum {
-    MODEL_JOBS_MAX = 64,
+    MODEL_JOBS_MAX = 64, /* one of them is that which is led */
     MODEL_OPEN_MAX = 96,
     MODEL_TRIGGERS_MAX = 32, /* the model's JOBSCHED_WAITING_MAX */
     MODEL_CLOSED_KEPT = 32,
@@ -65,6 +65,12 @@ struct model_state {
     struct model_fence fences[MODEL_JOBS_MAX];
 };
 
+/* What a reader is told of a fence: it may change while the answer is on its way. */
+struct model_view {
+    jobsched_job_record record;
+    char definition[JOBSCHED_DEFINITION_BYTES + 1];
+};
+
 struct sim_world;
 struct model {
     struct sim_world *world;
@@ -109,6 +115,10 @@ size_t model_reap(struct model_handle *handle, jobsched_call *call, jobsched_fin
                   size_t limit);
 int model_control(struct model_handle *handle, jobsched_call *call, const jobsched_command *command,
                   jobsched_control_result *out_result);
+/* What the fences say now: fills at most limit views, and returns how many; 0 where the job is
+ * given and there is none. */
+size_t model_jobs(struct model_handle *handle, jobsched_call *call, const char *job,
+                  struct model_view *views, size_t limit);
 int model_runs(struct model_handle *handle, jobsched_call *call, const char *job, uint64_t limit,
                jobsched_run_visit_fn visit, void *visit_data);
 
@@ -119,7 +129,7 @@ void model_failover(struct model *model);
 
 /* For model_*.c. */
 struct model_fence *model_fence_of(struct model *model, const char *job);
-int model_index(const char *job);
+int model_index(const struct model *model, const char *job);
 struct model_node *model_node_of(struct model *model, uint64_t number);
 bool model_is_dead(struct model_handle *handle, const struct model_row *row);
 void model_interrupt(struct model *model, struct model_fence *fence, struct model_row *row);

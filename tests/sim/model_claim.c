@@ -88,8 +88,8 @@ static void account(struct model_handle *handle, struct model_fence *fence,
     fence->mark_ms = item->scheduled_ms;
     fence->paused_range = outcome == JOBSCHED_OUTCOME_SKIPPED_PAUSED;
     if (!JSI_MUTANT(model_skip_unwritten) || outcome != JOBSCHED_OUTCOME_SKIPPED_OVERLAP) {
-        check_skipped(model->world, model_index(item->job), first_ms, item->scheduled_ms, count,
-                      outcome, handle->number);
+        check_skipped(model->world, model_index(model, item->job), first_ms, item->scheduled_ms,
+                      count, outcome, handle->number);
     }
 }
 
@@ -167,7 +167,7 @@ static void grant(struct model_handle *handle, struct model_fence *fence, jobsch
     row->outcome = JOBSCHED_OUTCOME_RUNNING;
     answer_granted(row, item);
     model_beat(handle);
-    check_granted(model->world, model_index(item->job), handle->number, item,
+    check_granted(model->world, model_index(model, item->job), handle->number, item,
                   row->request[0] != '\0' ? row->request : NULL);
 }
 
@@ -226,7 +226,7 @@ void model_claim(struct model_handle *handle, jobsched_call *call, jobsched_clai
     call->now_ms = sim_server_ms(model->world);
     for (size_t i = 0; i < count; i++) {
         jobsched_claim *item = &items[i];
-        int index = model_index(item->job);
+        int index = model_index(model, item->job);
         struct model_fence *fence = model_fence_of(model, item->job);
         item->answer = JOBSCHED_ANSWER_NONE;
         item->token = 0;

@@ -1,4 +1,4 @@
-/* model_read.c: reap, control, the ledger's reader, and failover of the model. */
+/* model_read.c: reap, control, the readers, and failover of the model. */
 #include "sim/model.h"
 
 #include "base/mutant.h"
@@ -175,6 +175,44 @@ int model_control(struct model_handle *handle, jobsched_call *call, const jobsch
         tell(model, fence, changed, out_result);
     }
     return code;
+}
+
+static void look_at(const struct model *model, size_t index, struct model_view *out)
+{
+    const struct model_fence *fence = &model->now.fences[index];
+    memcpy(out->definition, fence->definition, sizeof out->definition);
+    out->record = (jobsched_job_record){.job = sim_job_name(model->world, (int)index),
+                                        .schedule = "",
+                                        .timezone = "",
+                                        .version = fence->version,
+                                        .generation = fence->generation,
+                                        .token = fence->token,
+                                        .mark_at_ms = fence->mark_ms,
+                                        .next_at_ms = JOBSCHED_NONE,
+                                        .last_end_at_ms = fence->last_end_ms,
+                                        .paused = fence->paused,
+                                        .removed = fence->removed,
+                                        .last_node = "",
+                                        .running_node = ""};
+    for (size_t i = 0; i < fence->open_count; i++) {
+        out->record.running += fence->open[i].outcome == JOBSCHED_OUTCOME_RUNNING;
+        out->record.waiting += fence->open[i].outcome == JOBSCHED_OUTCOME_WAITING;
+    }
+}
+
+size_t model_jobs(struct model_handle *handle, jobsched_call *call, const char *job,
+                  struct model_view *views, size_t limit)
+{
+    const struct model *model = handle->model;
+    size_t count = 0;
+    call->now_ms = sim_server_ms(model->world);
+    for (size_t i = 0; i < model->now.fence_count && count < limit; i++) {
+        bool asked = job == NULL || strcmp(job, sim_job_name(model->world, (int)i)) == 0;
+        if (asked && model->now.fences[i].exists) {
+            look_at(model, i, &views[count++]);
+        }
+    }
+    return count;
 }
 
 int model_runs(struct model_handle *handle, jobsched_call *call, const char *job, uint64_t limit,

@@ -17,7 +17,7 @@ closes_silently G5 10 --only restart
 due_by_wall G11 10 --only node-clock
 error_is_lost G8 10 --only lost-reply
 error_is_won G1 10 --only lost-reply
-findings_ignored G15 20 --only control,rollout
+findings_ignored G6 20 --only control,rollout
 finish_once G9 30 --only errors,lost-reply
 gone_is_kept G5 60
 held_is_over G11 20
@@ -37,6 +37,7 @@ model_all_in_force G14 10 --only rollout
 model_delay_from_mark G9 10 --only none
 model_edit_keeps_mark G1 10 --only rollout
 model_epoch_stays G2 10 --only failover
+model_if_is_anyway G14 20 --only rollout
 model_never_early G3 10
 model_no_cancel G6 20 --only control
 model_no_floor G1 10 --only failover
@@ -50,7 +51,7 @@ model_no_quarantine G5 10 --only failover
 model_no_token G9 10
 model_no_tombstone G6 10 --only control
 model_pause_lost G6 10 --only control
-model_pause_spares_triggers G6 30 --only control
+model_pause_spares_triggers G6 60 --only control
 model_repeat_of_any G1 10 --only none
 model_short_watch G5 10 --only partition,freeze
 model_skip_unwritten G9 10 --only none
@@ -74,7 +75,7 @@ while read -r name guarantee last options; do
     esac
     # shellcheck disable=SC2086  # options are words
     found=$("$sim" --mutant "$name" --seeds "1..$last" --stop $options < /dev/null |
-        sed -n 's/^seed \([0-9]*\) .*: \(G[0-9]*\) at .*$/\1 \2/p' | head -n 1)
+        sed -n 's/^seed \([0-9]*\) .*: \([A-Za-z]*[0-9]*\) at .*$/\1 \2/p' | head -n 1)
     case $found in
     *" $guarantee") echo "$name: found by $guarantee in seed ${found% *}" ;;
     "")

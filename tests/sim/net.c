@@ -313,6 +313,11 @@ int sim_carry(struct sim_node *node, enum sim_lane lane, struct sim_request *req
         return fail_unknown(node, lane, request->call, sent_ms);
     }
     int64_t there_ms = latency(world), back_ms = latency(world);
+    if (strikes(world, SIM_SLOW_REPLY)) {
+        there_ms = 0;
+        back_ms = sim_between(&world->random, SIM_REQUEST_TIMEOUT_MS / 2,
+                              SIM_REQUEST_TIMEOUT_MS - SIM_NOTICE_MS);
+    }
     if (there_ms + back_ms > patience(node, lane, sent_ms)) {
         return fail_unknown(node, lane, request->call, sent_ms);
     }

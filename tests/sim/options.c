@@ -146,7 +146,10 @@ static bool take_option(struct sim_options *options, int option, const char *val
         if (!each_part(value, take_kind, &some)) {
             return false;
         }
-        options->config.troubles = option == 'o' ? some : options->config.troubles & ~some;
+        if (option == 'o') {
+            options->config.pool = options->config.troubles = some;
+        }
+        options->config.troubles &= option == 'w' ? ~some : some;
         return true;
     case 'd':
     case 'k':
@@ -179,7 +182,7 @@ bool sim_options_parse(struct sim_options *out_options, int argc, char **argv)
     memset(out_options->dropped, '0', SIM_EPISODES_MAX);
     memset(out_options->without, '0', MODEL_JOBS_MAX);
     out_options->first_seed = out_options->last_seed = 1;
-    out_options->config.troubles = SIM_ALL_TROUBLES;
+    out_options->config.pool = out_options->config.troubles = SIM_ALL_TROUBLES;
     for (int option; (option = getopt_long(argc, argv, "", names, NULL)) != -1;) {
         out_options->shrinks = out_options->shrinks || option == 'x';
         out_options->stops = out_options->stops || option == 'q';
@@ -225,6 +228,17 @@ static void print_kept(FILE *out, const char *dropped)
     }
 }
 
+static void print_kinds(FILE *out, const char *name, uint32_t some)
+{
+    const char *before = name;
+    for (int i = 0; i < SIM_TROUBLES; i++) {
+        if (((some >> i) & 1) != 0) {
+            (void)fprintf(out, "%s%s", before, kinds[i]);
+            before = ",";
+        }
+    }
+}
+
 void sim_options_print(const struct sim_options *options, const struct sim_config *config,
                        FILE *out)
 {
@@ -240,14 +254,11 @@ void sim_options_print(const struct sim_options *options, const struct sim_confi
     if (config->horizon_ms > 0) {
         (void)fprintf(out, " --hours %" PRId64, config->horizon_ms / 3600000);
     }
-    const char *before = " --only ";
-    for (int i = 0; config->troubles != SIM_ALL_TROUBLES && i < SIM_TROUBLES; i++) {
-        if (((config->troubles >> i) & 1) != 0) {
-            (void)fprintf(out, "%s%s", before, kinds[i]);
-            before = ",";
-        }
+    if (config->pool != SIM_ALL_TROUBLES) {
+        print_kinds(out, " --only ", config->pool);
     }
-    if (config->troubles == 0) {
+    print_kinds(out, " --without ", config->pool & ~config->troubles);
+    if (config->pool == 0) {
         (void)fprintf(out, " --only none");
     }
     if (config->dropped != NULL) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { VOUCHES = 0 };
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
 #define DAY ((int64_t)24 * HOUR)
 
@@ -118,6 +119,28 @@ static void plan_def(const struct sim_world *world, int job, int number, struct 
     def->stubborn = sim_chance(&random, 20);
 }
 
+/* What an operator makes of the first definition by settings: another schedule, or none. */
+static void plan_override(const struct sim_world *world, int job, struct sim_job *one)
+{
+    struct sim_random random = sim_random_of(world->config.seed, 10 + (uint64_t)job, SIM_DEFS);
+    struct sim_def *def = &one->defs[SIM_DEFS - 1];
+    *def = one->defs[0];
+    one->overridden = sim_chance(&random, 30);
+    if (sim_chance(&random, 30)) {
+        def->walk.kind = WALK_OFF;
+        return;
+    }
+    while (strcmp(def->text, one->defs[0].text) == 0) {
+        def->walk = schedule_of(world, &random);
+        walk_text(&def->walk, def->text, sizeof def->text);
+    }
+    if (def->overlap == JOBSCHED_OVERLAP_ALLOW && def->walk.kind == WALK_EVERY &&
+        def->run_high_ms > 6 * def->walk.step_ms) {
+        def->run_high_ms = 6 * def->walk.step_ms;
+        def->run_low_ms = 0;
+    }
+}
+
 /* ---- definitions ---------------------------------------------------------------------- */
 
 /* How often the definition has changed up to a release. A third of the jobs change with each. */
@@ -135,13 +158,29 @@ int sim_revision(const struct sim_world *world, int job, int release)
 /* The second change brings the first text back. */
 const struct sim_def *sim_def_of(const struct sim_world *world, int job, int revision)
 {
-    static const int order[4] = {0, 1, 0, 2};
-    return &world->jobs[job].defs[order[revision % 4]];
+    static const int order[2][4] = {{0, 1, 0, 2}, {0, SIM_DEFS - 1, 0, 2}};
+    return &world->jobs[job].defs[order[world->jobs[job].overridden][revision % 4]];
 }
 
+/* Settings change no version: that is the build's. */
 uint64_t sim_version_of(const struct sim_world *world, int job, int revision)
 {
-    return world->jobs[job].versioned ? (uint64_t)revision + 1 : 0;
+    bool by_settings = world->jobs[job].overridden && revision % 4 == 1;
+    return world->jobs[job].versioned ? (uint64_t)revision + 1 - by_settings : 0;
+}
+
+bool sim_override_of(const struct sim_world *world, int job, int revision, char out_key[40],
+                     const char **out_value)
+{
+    const struct sim_job *one = &world->jobs[job];
+    const struct sim_def *def = &one->defs[SIM_DEFS - 1];
+    if (!one->overridden || revision % 4 != 1) {
+        return false;
+    }
+    bool off = def->walk.kind == WALK_OFF;
+    (void)snprintf(out_key, 40, "job.%s.%s", one->name, off ? "enabled" : "schedule");
+    *out_value = off ? "no" : def->text;
+    return true;
 }
 
 /* ---- trouble ---------------------------------------------------------------------------- */
@@ -170,8 +209,14 @@ static void plan_episode(struct sim_world *world, int number)
     episode->until_ms = episode->at_ms + sim_scaled(&random, SECOND, 4 * world->lease_ms);
     int64_t last_ms = SIM_BEGIN_MS + world->config.horizon_ms;
     episode->until_ms = episode->until_ms > last_ms ? last_ms : episode->until_ms;
-    for (int64_t kinds = sim_between(&random, 1, 4); kinds > 0; kinds--) {
-        episode->kinds |= UINT32_C(1) << sim_below(&random, SIM_TROUBLES);
+    int drawn[SIM_TROUBLES], count = 0;
+    for (int i = 0; i < SIM_TROUBLES; i++) {
+        if (((world->config.pool >> i) & 1) != 0) {
+            drawn[count++] = i;
+        }
+    }
+    for (int64_t kinds = sim_between(&random, 1, 4); kinds > 0 && count > 0; kinds--) {
+        episode->kinds |= UINT32_C(1) << drawn[sim_below(&random, count)];
     }
     episode->kinds &= world->config.troubles;
     uint32_t all = (UINT32_C(1) << world->config.nodes) - 1;
@@ -198,10 +243,15 @@ static void plan_size(struct sim_world *world)
     /* As sqlite:, as postgresql:, as redis:. */
     static const int64_t graces[3] = {0, 500, -1};
     world->model.grace_ms = graces[sim_below(&random, 3)];
+    random = sim_random_of(config->seed, 7, 0);
+    world->vouches = VOUCHES && world->model.grace_ms > 0 && sim_chance(&random, 70);
     if (config->quiet_ms == 0) {
         config->quiet_ms = 20 * world->lease_ms + 10 * MINUTE;
     }
     world->model.lease_max_ms = 2 * world->lease_ms;
+    /* Those that stand by ask twice a second: too much for a year. */
+    random = sim_random_of(config->seed, 6, 0);
+    world->led = dense && sim_chance(&random, 15);
     int64_t episodes = dense ? config->horizon_ms / sim_scaled(&random, 30 * SECOND, 30 * MINUTE)
                              : config->horizon_ms / (8 * DAY);
     world->episode_count = episodes > SIM_EPISODES_MAX ? SIM_EPISODES_MAX : (int)episodes;
@@ -214,10 +264,13 @@ void sim_plan(struct sim_world *world)
         struct sim_random random = sim_random_of(world->config.seed, 5, (uint64_t)job);
         (void)snprintf(world->jobs[job].name, sizeof world->jobs[job].name, "j%02d", job);
         world->jobs[job].versioned = sim_chance(&random, 60);
-        for (int i = 0; i < SIM_DEFS; i++) {
+        for (int i = 0; i < SIM_DEFS - 1; i++) {
             plan_def(world, job, i, &world->jobs[job].defs[i]);
         }
+        plan_override(world, job, &world->jobs[job]);
     }
+    (void)snprintf(world->jobs[world->config.jobs].name, sizeof world->jobs[0].name,
+                   "jobsched:leader");
     for (int i = 0; i < world->episode_count; i++) {
         plan_episode(world, i);
     }

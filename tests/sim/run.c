@@ -23,6 +23,20 @@ static void expect(struct sim_node *node, struct sim_exec *exec, int64_t span_ms
                                              .number = node->number});
 }
 
+/* It looks whether it should stop now and then, at moments of its own. */
+static void expect_looks(struct sim_node *node, const struct sim_exec *exec, int64_t span_ms,
+                         struct sim_random *random)
+{
+    for (int64_t looks = sim_below(random, 4); looks > 0; looks--) {
+        sim_push(node->world,
+                 (struct sim_event){.at_ms = node->world->now_ms + sim_below(random, span_ms),
+                                    .kind = SIM_EVENT_EXEC,
+                                    .a = exec->job,
+                                    .b = exec->token,
+                                    .number = node->number});
+    }
+}
+
 int sim_run_callback(jobsched_run *run, void *user_data)
 {
     const struct sim_registration *registration = user_data;
@@ -52,8 +66,41 @@ int sim_run_callback(jobsched_run *run, void *user_data)
     exec->result = result;
     exec->next = node->execs;
     node->execs = exec;
+    exec->began_ms = world->now_ms;
+    expect_looks(node, exec, span_ms, &random);
     expect(node, exec, span_ms);
     return JOBSCHED_PENDING;
+}
+
+/* G5: who was told that its lease is lost stays told. G8: where nothing was wrong for long, the
+ * keeper keeps its leases. */
+static void is_told(struct sim_node *node, struct sim_exec *exec)
+{
+    struct sim_world *world = node->world;
+    if (!exec->told && node->state == SIM_UP && !sim_node_is_frozen(node)) {
+        const struct sim_registration *registration = &node->registrations[exec->job];
+        int64_t lease_ms = sim_def_of(world, exec->job, registration->revision)->lease_ms;
+        lease_ms = lease_ms > world->lease_ms ? lease_ms : world->lease_ms;
+        if (check_is_overdue(world, exec->began_ms, lease_ms + 2 * SIM_REQUEST_TIMEOUT_MS)) {
+            sim_violation(world, "G8", "%s: token %llu has lost its lease, and nothing is wrong",
+                          world->jobs[exec->job].name, (unsigned long long)exec->token);
+        }
+    }
+    exec->told = true;
+}
+
+static bool asks(struct sim_node *node, struct sim_exec *exec)
+{
+    bool lost = jobsched_run_should_stop(exec->run) == JOBSCHED_STOP_LEASE_LOST;
+    if (exec->told && !lost) {
+        sim_violation(node->world, "G5",
+                      "%s: token %llu was told that its lease is lost, and is not",
+                      node->world->jobs[exec->job].name, (unsigned long long)exec->token);
+    }
+    if (lost) {
+        is_told(node, exec);
+    }
+    return lost;
 }
 
 void sim_run_stop(jobsched_run *run, int reason, void *user_data)
@@ -62,8 +109,8 @@ void sim_run_stop(jobsched_run *run, int reason, void *user_data)
     struct sim_node *node = registration->node;
     const struct sim_def *def = sim_def_of(node->world, registration->job, registration->revision);
     struct sim_exec *exec = find(node, registration->job, jobsched_run_token(run));
-    if (exec != NULL) {
-        exec->told = exec->told || reason == JOBSCHED_STOP_LEASE_LOST;
+    if (exec != NULL && reason == JOBSCHED_STOP_LEASE_LOST) {
+        is_told(node, exec);
     }
     if (exec != NULL && !def->stubborn) {
         expect(node, exec, sim_below(&node->world->random, 100));
@@ -82,17 +129,16 @@ static void unlink_exec(struct sim_node *node, const struct sim_exec *exec)
 void sim_exec_due(struct sim_node *node, int job, uint64_t token)
 {
     struct sim_exec *exec = find(node, job, token);
-    if (exec == NULL || exec->until_ms > node->world->now_ms) {
+    if (exec == NULL) {
+        return;
+    }
+    bool lost = asks(node, exec);
+    if (exec->until_ms > node->world->now_ms) {
         return;
     }
     const struct sim_def *def = sim_def_of(node->world, job, node->registrations[job].revision);
-    int result = jobsched_run_should_stop(exec->run) != 0 && !def->stubborn ? JOBSCHED_ECANCELED
-                                                                            : exec->result;
-    if (exec->told && jobsched_run_should_stop(exec->run) != JOBSCHED_STOP_LEASE_LOST) {
-        sim_violation(node->world, "G5",
-                      "%s: token %llu was told that its lease is lost, and is not",
-                      node->world->jobs[job].name, (unsigned long long)token);
-    }
+    bool stops = lost || jobsched_run_should_stop(exec->run) != 0;
+    int result = stops && !def->stubborn ? JOBSCHED_ECANCELED : exec->result;
     sim_note(node->world, "end", node->number, (uint64_t)job, token);
     check_returned(node->world, job, node->number, exec->run, result);
     unlink_exec(node, exec);
@@ -109,9 +155,19 @@ void sim_execs_drop(struct sim_node *node)
     }
 }
 
-jobsched_run *sim_run_of(struct sim_world *world, uint64_t number, int job, uint64_t token)
+static struct sim_exec *exec_of(struct sim_world *world, uint64_t number, int job, uint64_t token)
 {
     struct sim_node *node = sim_node_of_process(world, number);
-    struct sim_exec *exec = node == NULL ? NULL : find(node, job, token);
-    return exec == NULL ? NULL : exec->run;
+    return node == NULL ? NULL : find(node, job, token);
+}
+
+bool sim_run_goes_on(struct sim_world *world, uint64_t number, int job, uint64_t token)
+{
+    return exec_of(world, number, job, token) != NULL;
+}
+
+bool sim_run_is_told(struct sim_world *world, uint64_t number, int job, uint64_t token)
+{
+    struct sim_exec *exec = exec_of(world, number, job, token);
+    return exec == NULL || asks(sim_node_of_process(world, number), exec);
 }

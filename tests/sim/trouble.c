@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 /* What SIM_EVENT_ACT does (its b). */
-enum act { ACT_CRASH, ACT_RESTART, ACT_FREEZE, ACT_CONTROL, ACT_SESSION, ACT_NOTICE };
+enum act { ACT_CRASH, ACT_RESTART, ACT_FREEZE, ACT_CONTROL, ACT_SESSION, ACT_NOTICE, ACT_SUSPEND };
 
 static void act_at(struct sim_world *world, int64_t at_ms, enum act act, int episode, int node)
 {
@@ -33,6 +33,9 @@ static void begin_for_node(struct sim_world *world, int number, int index,
     }
     if ((episode->kinds & (1u << SIM_SESSION)) != 0) {
         act_at(world, within(episode, random), ACT_SESSION, number, index);
+    }
+    if ((episode->kinds & (1u << SIM_SUSPEND)) != 0) {
+        act_at(world, within(episode, random), ACT_SUSPEND, number, index);
     }
     if ((episode->kinds & (1u << SIM_NODE_CLOCK)) != 0) {
         int64_t step_ms = sim_scaled(random, 1, 7200000);
@@ -176,13 +179,14 @@ static void crash(struct sim_world *world, struct sim_node *node, struct sim_ran
     node->crash_in = (int)sim_between(random, 1, 12); /* amid a request */
 }
 
-/* Only where there are sessions with a grace, and only of who can see it. */
+/* Only where there are sessions with a grace, and only of who can see it: in time, or by a look at
+ * what vouches for it. */
 static void end_session(struct sim_world *world, struct sim_node *node, int episode,
                         struct sim_random *random)
 {
     bool cut = world->active[SIM_OUTAGE] > 0 || ((world->cut >> node->index) & 1) != 0;
-    if (world->model.grace_ms <= 0 || node->state != SIM_UP || cut || sim_node_is_frozen(node) ||
-        node->lost_at_ms != JOBSCHED_NONE) {
+    if (world->model.grace_ms <= 0 || node->state != SIM_UP || cut ||
+        (sim_node_is_frozen(node) && !world->vouches) || node->lost_at_ms != JOBSCHED_NONE) {
         return;
     }
     world->injected[SIM_SESSION]++;
@@ -190,6 +194,25 @@ static void end_session(struct sim_world *world, struct sim_node *node, int epis
     model_session_end(&world->model, node->number);
     act_at(world, world->now_ms + sim_below(random, SIM_NOTICE_MS - 2), ACT_NOTICE, episode,
            node->index);
+}
+
+/* Nothing of it runs but its monotonic clock; the server gives its session up some time. */
+static void suspend(struct sim_world *world, struct sim_node *node, int episode,
+                    struct sim_random *random)
+{
+    int64_t long_ms = sim_chance(random, 20) ? 7200000 : 6 * world->lease_ms;
+    int64_t span_ms = sim_scaled(random, 100, long_ms);
+    int64_t step_ms = sim_scaled(random, 1, 7200000);
+    if (node->state == SIM_DOWN || sim_node_is_frozen(node)) {
+        return;
+    }
+    world->injected[SIM_SUSPEND]++;
+    sim_node_freeze(node, span_ms);
+    if (sim_node_is_frozen(node)) {
+        node->wall_offset_ms += sim_chance(random, 50) ? step_ms : -step_ms;
+        act_at(world, world->now_ms + sim_below(random, span_ms), ACT_SESSION, episode,
+               node->index);
+    }
 }
 
 void sim_act(struct sim_world *world, const struct sim_event *event)
@@ -231,6 +254,9 @@ void sim_act(struct sim_world *world, const struct sim_event *event)
         break;
     case ACT_NOTICE:
         sim_node_session_lost(node);
+        break;
+    case ACT_SUSPEND:
+        suspend(world, node, event->a, &random);
         break;
     }
 }

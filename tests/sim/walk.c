@@ -74,6 +74,7 @@ int64_t walk_next(const struct walk *walk, int64_t after_ms)
     case WALK_AT:
         return walk->phase_ms > after_ms ? walk->phase_ms : WALK_NEVER;
     case WALK_AFTER:
+    case WALK_OFF:
         return WALK_NEVER;
     default:
         return cron_next(walk, after_ms);

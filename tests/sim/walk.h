@@ -13,7 +13,8 @@ enum walk_kind {
     WALK_EVERY, /* step_ms, phase_ms */
     WALK_CRON,  /* masks */
     WALK_AT,    /* phase_ms is the instant */
-    WALK_AFTER  /* step_ms is the delay: no grid */
+    WALK_AFTER, /* step_ms is the delay: no grid */
+    WALK_OFF    /* never: the job is disabled */
 };
 
 struct walk {

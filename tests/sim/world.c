@@ -148,6 +148,9 @@ static void take_of_process(struct sim_world *world, struct sim_event *event)
         sim_push(world, *event);
         return;
     }
+    if (node->thaw_ms == world->now_ms) {
+        sim_trouble_now(world); /* which it was for as long as it stood still */
+    }
     if (event->kind == SIM_EVENT_RESUME) {
         sim_node_resume(node, (enum sim_lane)event->a);
     } else {
@@ -198,6 +201,11 @@ static int64_t next_of(const struct sim_node *node)
         beat_ms = node->contact_ms + 86400000;
         beat_ms = beat_ms < node->beat_ms ? node->beat_ms : beat_ms;
     }
+    int64_t look_ms = node->look_ms;
+    if (look_ms != JOBSCHED_NONE && sim_node_is_quiet(node)) {
+        look_ms = JOBSCHED_NONE;
+    }
+    beat_ms = look_ms < beat_ms ? look_ms : beat_ms;
     return beat_ms < node->next_ms ? beat_ms : node->next_ms;
 }
 
@@ -239,6 +247,8 @@ void sim_world_run(struct sim_world *world)
         int64_t server_ms = sim_server_ms(world);
         if (server_ms > world->check.server_high_ms) {
             world->check.server_high_ms = server_ms;
+        } else if (server_ms < world->check.server_high_ms) {
+            world->check.behind_ms = world->now_ms;
         }
         while (world->violations == 0 && world->heap_count > 0 &&
                world->heap[0].at_ms <= world->now_ms) {

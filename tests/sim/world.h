@@ -19,7 +19,7 @@
 
 enum {
     SIM_NODES_MAX = 16,
-    SIM_DEFS = 3,
+    SIM_DEFS = 4, /* the last is an override of the first */
     SIM_EPISODES_MAX = 1024,
     SIM_REQUEST_TIMEOUT_MS = 1000,
     SIM_NOTICE_MS = 20
@@ -44,7 +44,10 @@ enum {
     X(RESTART, "restart")           /* clean: stop, drain, close, open */                          \
     X(ROLLOUT, "rollout")           /* new schedules node by node, sometimes back */               \
     X(CONTROL, "control")           /* pause, resume, trigger, cancel, remove */                   \
-    X(STARVE, "starve")             /* a node's threads get their turn late */
+    X(STARVE, "starve")             /* a node's threads get their turn late */                     \
+    X(SLOW_REPLY, "slow-reply")     /* replies take most of the request timeout */                 \
+    X(SUSPEND, "suspend")           /* a machine sleeps: its monotonic clock runs on, its          \
+                                       session ends, its wall clock is wrong when it wakes */
 
 enum sim_trouble {
 #define SIM_TROUBLE_ENUM_(name, text) SIM_##name,
@@ -61,8 +64,9 @@ struct sim_config {
     enum sim_mix mix;
     int nodes, jobs; /* 0: as the mix says */
     int64_t horizon_ms;
-    int64_t quiet_ms; /* after it, without trouble */
-    uint32_t troubles;
+    int64_t quiet_ms;    /* after it, without trouble */
+    uint32_t pool;       /* the kinds that are drawn for stretches of trouble */
+    uint32_t troubles;   /* those of them that happen */
     const char *dropped; /* SIM_EPISODES_MAX characters, '1': the episode does not happen */
     const char *without; /* the same for jobs: '1': the job is not registered */
     FILE *trace;         /* NULL: none */
@@ -81,8 +85,9 @@ struct sim_def {
 };
 
 struct sim_job {
-    char name[8];
+    char name[16];
     bool versioned;
+    bool overridden; /* each second revision is an operator's, by settings */
     struct sim_def defs[SIM_DEFS];
 };
 
@@ -103,7 +108,7 @@ struct sim_exec {
     jobsched_run *run;
     int job;
     uint64_t token;
-    int64_t until_ms;
+    int64_t began_ms, until_ms;
     int result;
     bool told; /* that its lease is lost */
 };
@@ -123,7 +128,8 @@ enum sim_operation {
     SIM_RENEW,
     SIM_REAP,
     SIM_CONTROL_CALL,
-    SIM_RUNS
+    SIM_RUNS,
+    SIM_JOBS
 };
 
 struct sim_request {
@@ -135,6 +141,7 @@ struct sim_request {
     int code;
     uint64_t nonce, epoch;
     char (*texts)[MODEL_REQUEST_BYTES]; /* of findings */
+    const char *job;                    /* asked about; NULL: all */
 };
 
 struct sim_thread {
@@ -169,9 +176,13 @@ struct sim_node {
     struct sim_registration registrations[MODEL_JOBS_MAX];
     struct sim_exec *execs;
     struct sim_thread threads[SIM_LANES];
+    struct model_view views[MODEL_JOBS_MAX]; /* what it was told last */
+    struct check_stand stands[MODEL_JOBS_MAX];
+    struct check_unknown unknown[CHECK_UNKNOWN];
     enum sim_lane running; /* the thread whose fiber runs */
     int64_t next_ms;       /* true time: when it wants to be looked at, but for heartbeats */
     int64_t beat_ms;       /* true time: its next heartbeat */
+    int64_t look_ms;       /* true time: when it looks again at what it stands down for */
     int64_t tick_starved_ms, work_starved_ms; /* as for threads */
     int64_t thaw_ms;                          /* frozen until then; 0: not frozen */
     int64_t drain_until_ms, drain_ask_ms;     /* true time */
@@ -215,6 +226,8 @@ struct sim_world {
     struct sim_config config;
     int64_t now_ms, server_offset_ms, end_ms;
     int64_t lease_ms;
+    bool led;     /* leader mode */
+    bool vouches; /* the store's driver tells whether the session is there still */
     int base_latency_ms;
     struct sim_job jobs[MODEL_JOBS_MAX];
     struct sim_node nodes[SIM_NODES_MAX];
@@ -258,6 +271,9 @@ int64_t sim_true_of_mono(const struct sim_node *node, int64_t mono_ms);
 void sim_plan(struct sim_world *world);
 int sim_revision(const struct sim_world *world, int job, int release);
 const struct sim_def *sim_def_of(const struct sim_world *world, int job, int revision);
+/* Whether the revision is the first definition with a setting changed: its key and value. */
+bool sim_override_of(const struct sim_world *world, int job, int revision, char out_key[40],
+                     const char **out_value);
 uint64_t sim_version_of(const struct sim_world *world, int job, int revision);
 const char *sim_job_name(const struct sim_world *world, int job);
 
@@ -282,12 +298,14 @@ void sim_episode_begin(struct sim_world *world, int episode);
 void sim_episode_end(struct sim_world *world, int episode);
 void sim_act(struct sim_world *world, const struct sim_event *event);
 
-/* ---- node.c, run.c ----------------------------------------------------------------- */
+/* ---- node.c, turns.c, run.c ----------------------------------------------------------------- */
 
 void sim_node_init(struct sim_world *world, int index);
 void sim_node_fini(struct sim_node *node);
 void sim_node_open(struct sim_node *node);
 void sim_node_crash(struct sim_node *node, int64_t down_ms);
+/* The process is no more; another one comes after node->down_ms. */
+void sim_node_over(struct sim_node *node);
 void sim_node_restart(struct sim_node *node, int64_t down_ms, int release);
 /* The node sees that its session has ended, as it would on a descriptor. */
 void sim_node_session_lost(struct sim_node *node);
@@ -299,11 +317,13 @@ void sim_node_resume(struct sim_node *node, enum sim_lane lane);
 /* Whether its heartbeats may be passed over: they would only say the same again. */
 bool sim_node_is_quiet(const struct sim_node *node);
 bool sim_node_is_frozen(const struct sim_node *node);
+/* What a callback is told that asks now whether its lease is lost. Who was told stays told. */
+bool sim_run_is_told(struct sim_world *world, uint64_t number, int job, uint64_t token);
 int sim_run_callback(jobsched_run *run, void *user_data);
 void sim_run_stop(jobsched_run *run, int reason, void *user_data);
 void sim_exec_due(struct sim_node *node, int job, uint64_t token);
 void sim_execs_drop(struct sim_node *node);
-jobsched_run *sim_run_of(struct sim_world *world, uint64_t number, int job, uint64_t token);
+bool sim_run_goes_on(struct sim_world *world, uint64_t number, int job, uint64_t token);
 
 /* ---- driver.c, net.c ---------------------------------------------------------------- */
 
