@@ -88,7 +88,7 @@ static void test_missing_rights(void **state)
     checks_read(looker, &checks);
     checks_expect(&checks, "3 postgresql.rights: role 'looker' lacks one of SELECT, INSERT, "
                            "UPDATE, DELETE on: ");
-    checks_contain(&checks, "boot, definition, fence, ");
+    checks_contain(&checks, "boot, commander, definition, fence, ");
     postgres_do("GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA \"%s\" TO looker");
     postgres_do("REVOKE DELETE ON \"%s\".run FROM looker");
     checks_read(looker, &checks);
@@ -181,7 +181,7 @@ static void test_failover(void **state)
 {
     struct checks checks;
     struct cf_node *node = cf_open(*state, "node");
-    postgres_do("UPDATE \"%s\".meta SET epoch = 3, floor_ms = \"%s\".now_ms() - 300000,"
+    postgres_do("UPDATE \"%s\".meta SET epoch = 3, lost_at_ms = \"%s\".now_ms() - 300000,"
                 " quarantine_until_ms = \"%s\".now_ms() + 60000");
     checks_read(node, &checks);
     checks_expect(&checks, "2 postgresql.failover: the server has been another one for 5 min "
@@ -190,7 +190,11 @@ static void test_failover(void **state)
     checks_read(node, &checks);
     checks_expect(&checks, "2 postgresql.failover: the server has been another one for 5 min "
                            "(epoch 3); pauses");
-    postgres_do("UPDATE \"%s\".meta SET floor_ms = \"%s\".now_ms() - 86460000");
+    postgres_do("UPDATE \"%s\".meta SET floor_ms = \"%s\".now_ms() + 90000");
+    checks_read(node, &checks);
+    checks_expect(&checks, "2 postgresql.failover: the server has been another one for 5 min "
+                           "(epoch 3), its clock is behind and for");
+    postgres_do("UPDATE \"%s\".meta SET lost_at_ms = \"%s\".now_ms() - 86460000");
     checks_read(node, &checks);
     checks_expect(&checks, "1 postgresql.failover: ");
 }

@@ -361,9 +361,11 @@ static void test_changed_incarnation(void **state)
     cf_equal(claim.mark_ms, job.mark_ms + 1);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT); /* what is known stays */
     cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    claim.lease_ms = 1500; /* its own lease makes it wait, too */
     cf_ask(&late, &claim); /* asks until it is not busy any more */
     cf_answer(claim, DONE);
     cf_equal(claim.mark_ms, job.mark_ms + 2);
+    postgres_do("UPDATE \"%s\".meta SET lost_at_ms = 0");
     claim = cf_at(&job, 4);
     claim.after_ms = job.mark_ms + 2;
     claim.kind = JOBSCHED_KIND_CATCH_UP;
@@ -386,6 +388,7 @@ static void test_changed_incarnation(void **state)
     jobsched_claim again = cf_at(&least, 1);
     again.recover = JOBSCHED_RECOVER_RERUN;
     again.recover_limit = 1;
+    (void)cf_now(&late); /* its session may have been idle for a lease */
     cf_ask(&late, &again);
     cf_answer(again, GRANTED);
     claim.after_ms = claim.mark_ms;
@@ -412,13 +415,17 @@ static void test_server_that_was_set_back(void **state)
     struct cf_world *world = *state;
     struct cf_node *node = cf_open(world, "node"), *other = cf_open(world, "other");
     char sql[512];
-    (void)snprintf(sql, sizeof sql,
-                   "SELECT o_changed::integer * 10 + o_epoch FROM \"%%s\".hello(1, 1500, 0, "
-                   "(pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint + 1000000000)");
+    (void)snprintf(
+        sql, sizeof sql,
+        "SELECT o_changed::integer * 10 + o_epoch FROM \"%%s\".hello(1, 1500, 0, 0, "
+        "NULL, (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint + 1000000000, NULL, NULL)");
     cf_equal(postgres_ask(sql), 11);
     cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".meta WHERE epoch = 1 AND floor_ms > 0"), 1);
-    cf_equal(postgres_ask("SELECT o_epoch FROM \"%s\".hello(1, 1500, 0, 1000000000000000)"), 1);
-    cf_equal(postgres_ask("SELECT o_epoch FROM \"%s\".hello(1, 1500, 1, 0)"), 1);
+    cf_equal(postgres_ask("SELECT o_epoch FROM \"%s\".hello(1, 1500, 0, 0, NULL, "
+                          "1000000000000000, NULL, NULL)"),
+             1);
+    cf_equal(postgres_ask("SELECT o_epoch FROM \"%s\".hello(1, 1500, 0, 1, NULL, 0, NULL, NULL)"),
+             1);
     postgres_terminate("node");
     await_notice(node, 2); /* back, and what it found */
     cf_equal(atomic_load(&node->losses), 1);

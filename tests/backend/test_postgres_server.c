@@ -141,8 +141,9 @@ static void test_standby_and_promotion(void **state)
     late.config.lease_ms = 1500;
     cf_ok(late.driver->open(&late.config, &late.backend));
     cf_true(atomic_load(&late.losses) > 0); /* also that a pause may be forgotten */
-    postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = least(quarantine_until_ms,"
-                " \"%s\".now_ms() + 500)"); /* the node's lease of an hour is too long for a test */
+    postgres_do(
+        "UPDATE \"%s\".meta SET quarantine_until_ms = least(quarantine_until_ms,"
+        " \"%s\".now_ms() + 500), lost_at_ms = 0"); /* the node's lease of an hour is too long for a test */
     jobsched_claim again = cf_at(&job, 2);
     jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
     cf_ok(late.driver->claim(late.backend, &call, &again, 1));

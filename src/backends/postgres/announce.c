@@ -48,6 +48,7 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *it
     jsi_pg_param_int(lane, JSI_PG_VERSION);
     jsi_pg_param_text(lane, lane->store->config.name_space);
     jsi_pg_param_text(lane, lane->store->config.node_id);
+    jsi_pg_param_int(lane, lane->nonce);
     jsi_pg_array_begin(lane);
     for (size_t i = 0; i < count; i++) {
         jsi_pg_param_text(lane, items[i].job);
@@ -74,19 +75,16 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_announcement *it
 static int ask(struct jsi_pg_lane *lane, const jobsched_announcement *items, size_t count)
 {
     static const char statement[] =
-        "SELECT * FROM @S@.announce($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        "SELECT * FROM @S@.announce($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     int result = 0;
     for (int tries = 0; tries < TRIES_MAX; tries++) {
         add_params(lane, items, count);
         result = jsi_pg_query(lane, statement, 1);
-        if (result == 0 || !jsi_pg_is_state(lane, "JS003")) {
+        int failed = result;
+        if (result == 0 || (result = jsi_pg_mend(lane, result)) != 0) {
             break;
         }
-        result = jsi_pg_node_enter_for(lane);
-        if (result != 0) {
-            break;
-        }
-        result = JOBSCHED_EUNREACHABLE; /* recorded by the statement, unless the next try helps */
+        result = failed; /* recorded by the statement, unless the next try helps */
     }
     return result;
 }

@@ -24,7 +24,7 @@ static const char facts[] =
     " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1 AND c.relkind = 'r'"
     " AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')"
     " AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))),"
-    " m.version, m.epoch, m.floor_ms, @S@.now_ms(), m.quarantine_until_ms,"
+    " m.version, m.epoch, m.lost_at_ms, m.floor_ms, @S@.now_ms(), m.quarantine_until_ms,"
     " pg_size_pretty(pg_total_relation_size('@S@.run')), current_setting('transaction_read_only'),"
     " (SELECT count(*) FROM @S@.fence f WHERE f.name_space = $2)"
     " FROM @S@.meta m";
@@ -41,6 +41,7 @@ enum {
     NO_RIGHTS,
     VERSION,
     EPOCH,
+    LOST_AT,
     FLOOR,
     NOW,
     QUARANTINE,
@@ -159,7 +160,7 @@ static void say_rights(struct report *report)
 static void say_failover(struct report *report)
 {
     const struct jsi_pg_lane *lane = report->lane;
-    int64_t ago_ms = jsi_pg_int(lane, 0, NOW) - jsi_pg_int(lane, 0, FLOOR);
+    int64_t ago_ms = jsi_pg_int(lane, 0, NOW) - jsi_pg_int(lane, 0, LOST_AT);
     if (jsi_pg_int(lane, 0, EPOCH) == 0 || ago_ms > FAILOVER_MS) {
         say(report, "postgresql.failover", JOBSCHED_LEVEL_INFO,
             "the server is the one that it was a day ago");
@@ -167,11 +168,20 @@ static void say_failover(struct report *report)
     }
     char text[JOBSCHED_MESSAGE_BYTES];
     int quarantine = jsi_pg_int(lane, 0, QUARANTINE) > jsi_pg_int(lane, 0, NOW);
-    (void)snprintf(text, sizeof text,
-                   "the server has been another one for %lld min (epoch %lld)%s; pauses and other "
-                   "control calls made shortly before that may be forgotten: look through the jobs",
-                   (long long)(ago_ms / 60000), (long long)jsi_pg_int(lane, 0, EPOCH),
-                   quarantine ? ", and nothing is granted until the leases of then are over" : "");
+    int64_t ahead_ms = jsi_pg_int(lane, 0, FLOOR) - jsi_pg_int(lane, 0, NOW);
+    char ahead[120] = "";
+    if (ahead_ms > 0) {
+        (void)snprintf(
+            ahead, sizeof ahead,
+            ", its clock is behind and for %lld s more what is due is skipped as unknown",
+            (long long)ahead_ms / 1000 + 1);
+    }
+    (void)snprintf(
+        text, sizeof text,
+        "the server has been another one for %lld min (epoch %lld)%s%s; pauses and other "
+        "control calls made shortly before that may be forgotten: look through the jobs",
+        (long long)(ago_ms / 60000), (long long)jsi_pg_int(lane, 0, EPOCH),
+        quarantine ? ", and nothing is granted until the leases of then are over" : "", ahead);
     say(report, "postgresql.failover", JOBSCHED_LEVEL_WARNING, text);
 }
 

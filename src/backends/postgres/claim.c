@@ -11,7 +11,7 @@
 
 static const char statement[] =
     "SELECT * FROM @S@.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, "
-    "$16, $17, $18, $19, $20, $21, $22, $23, $24)";
+    "$16, $17, $18, $19, $20, $21, $22, $23, $24, $25)";
 
 static int check(const jobsched_claim *item)
 {
@@ -53,6 +53,7 @@ static void add_params(struct jsi_pg_lane *lane, const jobsched_claim *items, si
     jsi_pg_param_int(lane, JSI_PG_VERSION);
     jsi_pg_param_text(lane, config->name_space);
     jsi_pg_param_text(lane, config->node_id);
+    jsi_pg_param_int(lane, lane->nonce);
     jsi_pg_param_text(lane, config->node_name);
     jsi_pg_param_int(lane, grants_max);
     jsi_pg_history_params(lane);
@@ -108,27 +109,30 @@ static void read_answer(struct jsi_pg_lane *lane, int row, jobsched_claim *item,
     }
 }
 
+/* What it is that the server refuses is mended before the next try. */
+static int ask(struct jsi_pg_lane *lane, const jobsched_claim *items, size_t count,
+               int64_t grants_max, unsigned *out_lates)
+{
+    int result = 0;
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        *out_lates = atomic_load(&lane->store->lates);
+        add_params(lane, items, count, grants_max);
+        int failed = result = jsi_pg_query(lane, statement, 1);
+        if (result == 0 || (result = jsi_pg_mend(lane, result)) != 0) {
+            break;
+        }
+        result = failed; /* recorded by the statement, unless the next try helps */
+    }
+    return result == 0 ? jsi_pg_expect(lane, count) : result;
+}
+
 static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *items, size_t count,
                  int64_t grants_max)
 {
-    int result = 0, granted = 0;
+    int granted = 0;
     unsigned lates = 0;
-    for (int tries = 0; tries < TRIES_MAX; tries++) {
-        lates = atomic_load(&lane->store->lates);
-        add_params(lane, items, count, grants_max);
-        result = jsi_pg_query(lane, statement, 1);
-        if (result == 0 || !jsi_pg_is_state(lane, "JS003")) {
-            break;
-        }
-        result = jsi_pg_node_enter_for(lane);
-        if (result != 0) {
-            break;
-        }
-        result = JOBSCHED_EUNREACHABLE; /* recorded by the statement, unless the next try helps */
-    }
-    if (result == 0) {
-        result = jsi_pg_expect(lane, count);
-    }
+    jsi_pg_asking(lane->store, items, count);
+    int result = ask(lane, items, count, grants_max, &lates);
     /* What was seen before the answer came was so at that time or later. */
     int64_t mono_ms = jsi_pg_mono(lane->store);
     for (int i = 0; result == 0 && i < (int)count; i++) {
@@ -136,10 +140,14 @@ static int claim(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_claim *
         call->now_ms = jsi_pg_int(lane, i, NOW);
         granted |= items[i].token > 0;
     }
+    if (result == 0) {
+        jsi_pg_seen(lane, call->now_ms, 0);
+    }
     if (granted) {
         jsi_pg_holds(lane->store);
         result = jsi_pg_node_check(lane->store, lates);
     }
+    jsi_pg_answered(lane, items, count, result, call->now_ms);
     return result;
 }
 

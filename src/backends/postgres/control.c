@@ -34,6 +34,44 @@ static int refuse(int64_t why, const char *job)
     }
 }
 
+/* As for a claim. */
+#define TRIES_MAX 3
+
+/* Verbs come from this connection from now on: see command() in sql/control.sql. */
+static int command_from_here(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_store *store = lane->store;
+    lane->nonce = atomic_fetch_add(&store->nonces, 1) + 1;
+    jsi_pg_params(lane);
+    jsi_pg_param_int(lane, JSI_PG_VERSION);
+    jsi_pg_param_text(lane, store->config.node_id);
+    jsi_pg_param_int(lane, lane->nonce);
+    int result = jsi_pg_query(lane, "SELECT o_now FROM @S@.command($1, $2, $3)", 0);
+    lane->commands = result == 0;
+    return result;
+}
+
+static int ask(struct jsi_pg_lane *lane, const jobsched_command *command)
+{
+    const jobsched_backend_config *config = &lane->store->config;
+    int result = lane->commands ? 0 : command_from_here(lane);
+    if (result != 0) {
+        return result;
+    }
+    jsi_pg_params(lane);
+    jsi_pg_param_int(lane, JSI_PG_VERSION);
+    jsi_pg_param_text(lane, config->name_space);
+    jsi_pg_param_text(lane, config->node_id);
+    jsi_pg_param_int(lane, lane->nonce);
+    jsi_pg_param_int(lane, command->verb);
+    jsi_pg_param_text(lane, command->job);
+    jsi_pg_param_text(lane, command->request);
+    jsi_pg_watch_params(lane);
+    result =
+        jsi_pg_query(lane, "SELECT * FROM @S@.control($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", 1);
+    return result == 0 ? jsi_pg_expect(lane, 1) : result;
+}
+
 int jsi_pg_control(void *backend, jobsched_call *call, const jobsched_command *command,
                    jobsched_control_result *out_result)
 {
@@ -48,16 +86,12 @@ int jsi_pg_control(void *backend, jobsched_call *call, const jobsched_command *c
     if (result != 0) {
         return result;
     }
-    jsi_pg_params(lane);
-    jsi_pg_param_int(lane, JSI_PG_VERSION);
-    jsi_pg_param_text(lane, store->config.name_space);
-    jsi_pg_param_int(lane, command->verb);
-    jsi_pg_param_text(lane, command->job);
-    jsi_pg_param_text(lane, command->request);
-    jsi_pg_watch_params(lane);
-    result = jsi_pg_query(lane, "SELECT * FROM @S@.control($1, $2, $3, $4, $5, $6, $7, $8)", 1);
-    if (result == 0) {
-        result = jsi_pg_expect(lane, 1);
+    for (int tries = 0; tries < TRIES_MAX; tries++) {
+        int failed = result = ask(lane, command);
+        if (result == 0 || (result = jsi_pg_mend(lane, result)) != 0) {
+            break;
+        }
+        result = failed;
     }
     if (result == 0) {
         call->now_ms = jsi_pg_int(lane, 0, NOW);

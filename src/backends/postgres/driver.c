@@ -18,6 +18,7 @@ static void release(struct jsi_pg_store *store)
     }
     (void)pthread_mutex_destroy(&store->keep_lock); /* nobody holds them: calls have ended */
     (void)pthread_mutex_destroy(&store->lock);
+    jsi_pg_known_free(store);
     jsi_pg_free(&allocator, store->watches);
     jsi_pg_free(&allocator, store->url);
     jsi_pg_free(&allocator, store);
@@ -38,6 +39,7 @@ static struct jsi_pg_store *make(const jobsched_backend_config *config)
     store->keep.doubt_ms = JOBSCHED_NONE;
     store->keep.look_fd = -1;
     atomic_store(&store->epoch, -1);
+    atomic_store(&store->said, -1);
     (void)pthread_mutex_init(&store->keep_lock, NULL); /* cannot fail with default attributes */
     (void)pthread_mutex_init(&store->lock, NULL);
     for (int i = 0; i < JOBSCHED_LANE_COUNT; i++) {

@@ -72,6 +72,7 @@ static int finish(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_finish
     for (int i = 0; result == 0 && i < (int)count; i++) {
         items[i].answer = (int32_t)jsi_pg_int(lane, i, 0);
         call->now_ms = jsi_pg_int(lane, i, 1);
+        jsi_pg_ended(lane->store, items[i].job, items[i].token);
     }
     return result;
 }
@@ -132,9 +133,11 @@ static int renew(struct jsi_pg_lane *lane, jobsched_call *call, int64_t clock_of
     static const char statement[] = "SELECT * FROM @S@.renew($1, $2, $3, $4, $5, $6, $7, $8, $9)";
     add_renewal(lane, clock_offset_ms, items, count);
     int result = jsi_pg_query(lane, statement, 1);
-    if (result != 0 && jsi_pg_is_state(lane, "JS003")) {
-        /* We stood still for so long that somebody took us for dead. */
-        result = jsi_pg_node_enter(lane);
+    int forgotten = result != 0 && jsi_pg_is_state(lane, "JS003");
+    if (forgotten || (result != 0 && jsi_pg_is_state(lane, JSI_PG_OTHER_SERVER))) {
+        /* We stood still for so long that somebody took us for dead; or a pooler goes on with a
+         * server that has to be told what we hold. */
+        result = forgotten ? jsi_pg_node_enter(lane) : jsi_pg_node_return(lane);
         if (result == 0) {
             add_renewal(lane, clock_offset_ms, items, count);
             result = jsi_pg_query(lane, statement, 1);
@@ -149,6 +152,9 @@ static int renew(struct jsi_pg_lane *lane, jobsched_call *call, int64_t clock_of
     }
     for (int i = 0; i < (int)count; i++) {
         items[i].answer = (int32_t)jsi_pg_int(lane, i, 0);
+        if (items[i].answer == JOBSCHED_LEASE_GONE) {
+            jsi_pg_ended(lane->store, items[i].job, items[i].token);
+        }
     }
     int64_t mono_ms = jsi_pg_mono(lane->store);
     jsi_pg_watch_begin(lane->store);
@@ -157,6 +163,7 @@ static int renew(struct jsi_pg_lane *lane, jobsched_call *call, int64_t clock_of
     }
     jsi_pg_watch_end(lane->store);
     call->now_ms = jsi_pg_int(lane, rows - 1, 3);
+    jsi_pg_seen(lane, call->now_ms, jsi_pg_int(lane, rows - 1, 4));
     return 0;
 }
 

@@ -260,8 +260,13 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
     jsi_pg_param_int(lane, config->lease_ms);
     jsi_pg_param_int(lane, store->grace_ms);
     jsi_pg_param_text(lane, store->row_mode ? "false" : "true");
-    int result =
-        jsi_pg_query(lane, "SELECT o_now FROM @S@.enter($1, $2, $3, $4, $5, $6, $7, $8)", 1);
+    jsi_pg_param_int(lane, atomic_load(&store->claim_nonce));
+    jsi_pg_param_int(lane, atomic_fetch_add(&lane->store->nonces, 1) + 1);
+    int result = jsi_pg_query(
+        lane, "SELECT o_now FROM @S@.enter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", 1);
+    if (result == 0) {
+        result = jsi_pg_say(lane);
+    }
     if (result != 0) {
         jsi_pg_disconnect(lane); /* it may have the lock without the row, or the other way */
     } else if (!store->row_mode) {
@@ -517,8 +522,14 @@ int jsi_pg_node_enter_for(struct jsi_pg_lane *lane)
     if (result != 0) {
         return result;
     }
-    /* The session may be there and the row gone: only the server knows. */
-    result = jsi_pg_node_enter(&store->lanes[JOBSCHED_LANE_KEEP]);
+    struct jsi_pg_lane *keep = &store->lanes[JOBSCHED_LANE_KEEP];
+    if (keep->epoch != lane->epoch || keep->is_stale) {
+        jsi_pg_disconnect(keep); /* that one is still with another server */
+        result = jsi_pg_node_return(keep);
+    } else {
+        /* The session may be there and the row gone: only the server knows. */
+        result = jsi_pg_node_enter(keep);
+    }
     (void)jsi_pg_keep_end(store, NULL, result);
     int64_t passed_ms = jsi_pg_mono(store) - before_ms;
     lane->waited_ms += passed_ms > 0 ? passed_ms : 0;

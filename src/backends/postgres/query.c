@@ -77,7 +77,13 @@ static int collect(struct jsi_pg_lane *lane, int writes)
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
         return 0;
     }
-    return jsi_pg_fail_result(lane, writes);
+    int result = jsi_pg_fail_result(lane, writes);
+    if (jsi_pg_is_state(lane, JSI_PG_OTHER_SERVER)) {
+        lane->is_stale = 1;
+    } else if (jsi_pg_is_state(lane, JSI_PG_OLD_SESSION)) {
+        jsi_pg_disconnect(lane);
+    }
+    return result;
 }
 
 int jsi_pg_drain(PGconn *conn)
@@ -114,8 +120,10 @@ static void expand(struct jsi_pg_lane *lane, const char *sql)
         return;
     }
     char tuned[512]; /* the longest statement that calls a function has half of that */
-    (void)snprintf(tuned, sizeof tuned, "%.*s(@S@.tuned($1, %lld)%s", (int)(at - sql), sql,
-                   (long long)(store->config.request_timeout_ms / 2 + 1), at + sizeof version - 1);
+    (void)snprintf(tuned, sizeof tuned, "%.*s(@S@.tuned($1, %lld, %lld, %lld)%s", (int)(at - sql),
+                   sql, (long long)(store->config.request_timeout_ms / 2 + 1),
+                   (long long)(lane->is_greeting ? -1 : lane->epoch),
+                   (long long)jsi_pg_known_lsn(lane), at + sizeof version - 1);
     jsi_pg_text_expand(&lane->sql, tuned, store->schema);
 }
 

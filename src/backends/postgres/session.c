@@ -113,16 +113,29 @@ static int check_server(struct jsi_pg_lane *lane)
     return 0;
 }
 
-static void tell_changed(const struct jsi_pg_lane *lane, int64_t paused, int64_t jobs)
+/* The columns of hello(). */
+enum { CHANGED, EPOCH, INCARNATION, LSN, HELLO_NOW, FLOOR, PAUSED, JOBS };
+
+/* A floor that lies ahead is told with how far: until then occurrences are skipped, and nobody
+ * should have to wonder why. */
+static void tell_changed(const struct jsi_pg_lane *lane)
 {
-    char text[JOBSCHED_MESSAGE_BYTES];
+    char text[JOBSCHED_MESSAGE_BYTES], ahead[160] = "until now";
     const jobsched_backend_config *config = &lane->store->config;
+    int64_t ahead_ms = jsi_pg_int(lane, 0, FLOOR) - jsi_pg_int(lane, 0, HELLO_NOW);
+    if (ahead_ms > 0) {
+        (void)snprintf(ahead, sizeof ahead,
+                       "in the next %lld ms as well as before (its clock is behind that of the "
+                       "server before by so much)",
+                       (long long)ahead_ms);
+    }
     (void)snprintf(text, sizeof text,
                    "the PostgreSQL server is another one than before (a promoted standby or a "
-                   "restored backup): what was due until now and may have run is skipped as "
+                   "restored backup): what is due %s and may have run is skipped as "
                    "unknown, nothing is granted for one lease, and control calls of the last "
                    "moments may be forgotten; of %lld jobs %lld are paused",
-                   (long long)jobs, (long long)paused);
+                   ahead, (long long)jsi_pg_int(lane, 0, JOBS),
+                   (long long)jsi_pg_int(lane, 0, PAUSED));
     if (config->notice != NULL) {
         config->notice(config->notice_data, JOBSCHED_EVENT_BACKEND_MAY_HAVE_LOST, text);
     }
@@ -134,19 +147,35 @@ static int greet(struct jsi_pg_lane *lane)
     struct jsi_pg_store *store = lane->store;
     jsi_pg_params(lane);
     jsi_pg_param_int(lane, JSI_PG_VERSION);
-    jsi_pg_param_int(lane, store->config.lease_ms);
-    jsi_pg_param_int(lane, atomic_load(&store->epoch));
-    jsi_pg_param_int(lane, atomic_load(&store->lsn));
-    int result = jsi_pg_query(lane, "SELECT * FROM @S@.hello($1, $2, $3, $4)", 0);
+    jsi_pg_known_params(lane);
+    if (lane->kind == JOBSCHED_LANE_CLAIM) {
+        lane->nonce = atomic_fetch_add(&store->nonces, 1) + 1;
+        atomic_store(&store->claim_nonce, lane->nonce); /* for a row that is not there yet */
+        jsi_pg_param_text(lane, store->config.node_id);
+        jsi_pg_param_int(lane, lane->nonce);
+    } else {
+        jsi_pg_param_text(lane, NULL);
+        jsi_pg_param_text(lane, NULL);
+    }
+    lane->is_greeting = 1;
+    int result = jsi_pg_query(lane, "SELECT * FROM @S@.hello($1, $2, $3, $4, $5, $6, $7, $8)", 0);
+    lane->is_greeting = 0;
     if (result != 0) {
         return result;
     }
-    int64_t epoch = jsi_pg_int(lane, 0, 1);
-    int64_t seen = atomic_exchange(&store->epoch, epoch);
-    atomic_store(&store->lsn, jsi_pg_int(lane, 0, 2));
+    int64_t epoch = jsi_pg_int(lane, 0, EPOCH);
+    int64_t before = jsi_pg_known_server(lane, epoch, jsi_pg_get(lane, 0, INCARNATION),
+                                         jsi_pg_int(lane, 0, LSN), jsi_pg_int(lane, 0, HELLO_NOW));
+    if (before == -2) {
+        return jobsched_fail(JOBSCHED_EUNREACHABLE, 0,
+                             "the server '%s:%s' is older than one that has answered before",
+                             PQhost(lane->conn), PQport(lane->conn));
+    }
+    lane->is_stale = 0;
+    lane->commands = 0;
     /* Another lane of ours may have told meanwhile. */
-    if (jsi_pg_true(lane, 0, 0) && seen != epoch) {
-        tell_changed(lane, jsi_pg_int(lane, 0, 3), jsi_pg_int(lane, 0, 4));
+    if (jsi_pg_true(lane, 0, CHANGED) && before != epoch) {
+        tell_changed(lane);
     }
     return 0;
 }
@@ -188,15 +217,48 @@ int jsi_pg_session_first(struct jsi_pg_lane *lane)
     return open_session(lane, 1);
 }
 
-int jsi_pg_session(struct jsi_pg_lane *lane)
+/* Makes sure that there is a connection, to a server that is greeted. */
+static int connected(struct jsi_pg_lane *lane)
 {
-    if (lane->conn != NULL) {
-        /* A server that was restarted while nothing was asked is noticed before it is asked: so
-         * there is no outcome that is not known. */
-        if (!jsi_pg_is_cut(lane)) {
-            return 0;
-        }
+    /* A server that was restarted while nothing was asked is noticed before it is asked: so there
+     * is no outcome that is not known. */
+    if (lane->conn != NULL && jsi_pg_is_cut(lane)) {
         jsi_pg_disconnect(lane);
     }
-    return open_session(lane, 0);
+    /* Another lane of ours has found another server: this one is perhaps still with the old one. */
+    if (lane->conn != NULL && !lane->is_stale && lane->epoch != atomic_load(&lane->store->epoch)) {
+        jsi_pg_disconnect(lane);
+    }
+    if (lane->conn == NULL) {
+        return open_session(lane, 0);
+    }
+    int result = lane->is_stale ? greet(lane) : 0;
+    if (result != 0) {
+        jsi_pg_disconnect(lane);
+    }
+    return result;
+}
+
+int jsi_pg_session(struct jsi_pg_lane *lane)
+{
+    const struct jsi_pg_store *store = lane->store;
+    int result = connected(lane);
+    /* Before anything is claimed or ended on a server that may have forgotten what we hold, it is
+     * told. Lane KEEP does that when it enters. */
+    if (result == 0 && lane->kind == JOBSCHED_LANE_CLAIM &&
+        atomic_load(&store->said) != atomic_load(&store->epoch)) {
+        result = jsi_pg_node_enter_for(lane);
+    }
+    return result;
+}
+
+int jsi_pg_mend(struct jsi_pg_lane *lane, int result)
+{
+    if (jsi_pg_is_state(lane, "JS003") && lane->kind == JOBSCHED_LANE_CLAIM) {
+        return jsi_pg_node_enter_for(lane);
+    }
+    if (jsi_pg_is_state(lane, JSI_PG_OTHER_SERVER) || jsi_pg_is_state(lane, JSI_PG_OLD_SESSION)) {
+        return jsi_pg_session(lane);
+    }
+    return result;
 }

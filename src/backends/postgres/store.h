@@ -1,16 +1,17 @@
 /* store.h: what the files of the postgresql: backend share.
  *
- * Layers, lowest first: error.c, memory.c, url.c, watch.c; connect.c and lane.c (a connection and
- * the time it may take), params.c and rows.c (what goes with a statement and comes back), query.c
- * (statements), pooler.c and session.c (what a new connection is told and asked); schema.c; node.c
- * (our node, and the session that holds its liveness lock), keeper.c (who watches it); the
- * operations (announce.c, claim.c, finish.c, reap.c, control.c, ask.c, check.c); driver.c. What the
- * server does is in sql/.
+ * Layers, lowest first: error.c, memory.c, url.c, watch.c, known.c; connect.c and lane.c (a
+ * connection and the time it may take), params.c and rows.c (what goes with a statement and comes
+ * back), query.c (statements), pooler.c and session.c (what a new connection is told and asked);
+ * schema.c; node.c (our node, and the session that holds its liveness lock), held.c (what it says
+ * again), keeper.c (who watches it); the operations (announce.c, claim.c, finish.c, reap.c,
+ * control.c, ask.c, check.c); driver.c. What the server does is in sql/.
  *
  * Locks: lanes CLAIM and ADMIN are used by one thread at a time (the contract says so). Lane KEEP
  * holds the node's liveness lock in its session, so the keeper thread of keeper.c uses it as well:
  * whoever does has taken it (store->keep.busy, see jsi_pg_keep_begin). store->keep_lock guards
- * store->keep, store->lock the watches; nobody holds either while calling libpq, or both. */
+ * store->keep, store->lock the watches and what is known; nobody holds either while calling libpq,
+ * or both. */
 #ifndef JSI_POSTGRES_STORE_H
 #define JSI_POSTGRES_STORE_H
 
@@ -23,6 +24,11 @@
 
 #define JSI_PG_VERSION 1
 
+/* What our functions raise, besides JS001 (version) to JS004. Of a class that promises that nothing
+ * was changed. */
+#define JSI_PG_OTHER_SERVER "55JS5" /* it is not the one that this connection has greeted */
+#define JSI_PG_OLD_SESSION  "55JS6" /* there is a newer connection for this */
+
 /* Identifiers of PostgreSQL are at most so long. */
 #define JSI_PG_SCHEMA_BYTES 63
 
@@ -30,7 +36,10 @@
 #define JSI_PG_GRACE_MAX_MS     60000
 
 /* claim() has the most parameters. */
-#define JSI_PG_PARAMS_MAX 24
+#define JSI_PG_PARAMS_MAX 25
+
+/* Longest text that says which server it is: two numbers and a timeline. */
+#define JSI_PG_INCARNATION_BYTES 40
 
 /* sql/ has these as literals. */
 _Static_assert(JOBSCHED_OUTCOME_WAITING == 0 && JOBSCHED_OUTCOME_RUNNING == 1 &&
@@ -73,6 +82,11 @@ struct jsi_pg_lane {
     PGconn *conn; /* NULL: to be made by the next call */
     struct jsi_pg_attempt *attempt;
     int kind;                  /* enum jobsched_lane */
+    int64_t epoch;             /* of the store, as this connection was told */
+    int64_t nonce;             /* of this connection: see check_node() in sql/node.sql */
+    int is_stale;              /* the server is another one: to be greeted again */
+    int is_greeting;           /* it is being greeted */
+    int commands;              /* the server knows that this handle's verbs come from here */
     int for_keeper;            /* lane KEEP, in use by the keeper thread: ends when that has to */
     int64_t budget_ms;         /* of the call under way */
     int64_t started_ms;        /* of the call, monotonic */
@@ -93,6 +107,25 @@ struct jsi_pg_watch {
     int64_t beat;
     int64_t since_ms; /* monotonic */
     unsigned round;   /* of the last listing that had it */
+};
+
+/* A run that goes on here, as far as this backend has been told: what a server that has forgotten
+ * it is told again. */
+struct jsi_pg_grant {
+    struct jsi_pg_grant *next; /* in its bucket */
+    uint64_t hash, token;
+    int64_t scheduled_ms, after_ms, started_ms, lease_ms;
+    uint32_t attempt, recover_limit;
+    int32_t kind, recover;
+    const char *request; /* of a trigger, behind the name; else NULL */
+    char job[];
+};
+
+/* A claim whose outcome is not known. */
+struct jsi_pg_asked {
+    int64_t scheduled_ms;
+    char *job;
+    char *request; /* of a trigger; else NULL */
 };
 
 /* What is known of the session that shows this node alive. Guarded by keep_lock; only who has lane
@@ -129,9 +162,11 @@ struct jsi_pg_store {
     int row_mode;           /* no sessions of our own: only heartbeats show who is alive */
     _Atomic int pooled;     /* a pooler stands between, with sessions of our own */
     _Atomic int64_t epoch;  /* of the store, as last seen; -1: not yet */
-    _Atomic int64_t lsn;    /* how far the server's log was then */
-    _Atomic int holds;      /* runs may be going on here: the session is watched closely */
-    _Atomic unsigned lates; /* how often the node came back too late */
+    _Atomic int64_t said;   /* the epoch in which it was last told what we hold; -1: none yet */
+    _Atomic int64_t nonces; /* that were given to connections */
+    _Atomic int64_t claim_nonce; /* of lane CLAIM's */
+    _Atomic int holds;           /* runs may be going on here: the session is watched closely */
+    _Atomic unsigned lates;      /* how often the node came back too late */
     struct jsi_pg_lane lanes[JOBSCHED_LANE_COUNT];
     _Atomic int64_t chunk;              /* how many jobs one statement may lock */
     int64_t rerun_after, trigger_after; /* lane KEEP only: where reap's listing goes on */
@@ -147,7 +182,17 @@ struct jsi_pg_store {
     _Atomic int stopping;
     int wake; /* an eventfd; -1: none */
 
-    pthread_mutex_t lock; /* guards all below */
+    pthread_mutex_t lock;                           /* guards all below */
+    char incarnation[JSI_PG_INCARNATION_BYTES + 1]; /* of the server, in that epoch; "": not yet */
+    int64_t lsn;                                    /* how far its log was on the disk, at least */
+    int64_t seen_ms;                                /* its clock, as last told; 0: not yet */
+    struct jsi_pg_grant **grants;
+    size_t grant_count, grant_buckets;
+    struct jsi_pg_asked *asked;
+    size_t asked_count, asked_capacity;
+    const jobsched_claim *asking; /* the claims under way */
+    size_t asking_count;
+    int is_incomplete; /* there was no memory for one of these */
     struct jsi_pg_watch *watches;
     size_t watch_count, watch_capacity;
     unsigned watch_round;
@@ -212,6 +257,41 @@ void jsi_pg_watch_end(struct jsi_pg_store *store);
 
 /* Adds three parameters: who is watched, at which heartbeats, and for how long they stood. */
 void jsi_pg_watch_params(struct jsi_pg_lane *lane);
+
+/* ---- known.c: what this node holds, and what it has seen of the server; takes store->lock ---- */
+
+/* Around each claim: what is asked, then how it went. lane: has the connection that was asked. */
+void jsi_pg_asking(struct jsi_pg_store *store, const jobsched_claim *items, size_t count);
+void jsi_pg_answered(const struct jsi_pg_lane *lane, const jobsched_claim *items, size_t count,
+                     int result, int64_t now_ms);
+
+/* A run is not ours any more. */
+void jsi_pg_ended(struct jsi_pg_store *store, const char *job, uint64_t token);
+
+/* The clock of the server on a lane's connection; lsn: what of its log is on the disk, or 0. */
+void jsi_pg_seen(const struct jsi_pg_lane *lane, int64_t now_ms, int64_t lsn);
+
+/* Adds five parameters for hello(): the longest lease of what goes on here, the clock last seen, in
+ * which epoch, on which server, and how far its log was. */
+void jsi_pg_known_params(struct jsi_pg_lane *lane);
+
+/* How far the server's log was at least; 0: that of the server on this connection is not known. */
+int64_t jsi_pg_known_lsn(const struct jsi_pg_lane *lane);
+
+/* It is greeted. Returns the epoch that was known before, or -2 when a newer one is known by now:
+ * then the server on this connection is not the one to go on with. */
+int64_t jsi_pg_known_server(struct jsi_pg_lane *lane, int64_t epoch, const char *incarnation,
+                            int64_t lsn, int64_t now_ms);
+
+/* Copies of all grants, to be freed by the caller; NULL: none, or no memory (then *out_count is not
+ * 0). */
+struct jsi_pg_grant **jsi_pg_known_grants(struct jsi_pg_store *store, size_t *out_count);
+
+/* Adds five parameters for let_go(): jobs and tokens of all grants, and what is asked. Returns
+ * whether that is all there is. */
+int jsi_pg_known_all_params(struct jsi_pg_lane *lane);
+
+void jsi_pg_known_free(struct jsi_pg_store *store);
 
 /* ---- lane.c ---- */
 
@@ -304,6 +384,11 @@ int jsi_pg_fail_pooler(const struct jsi_pg_lane *lane);
 /* Makes sure that the lane has a connection with our settings, to a server that we can use. */
 int jsi_pg_session(struct jsi_pg_lane *lane);
 
+/* A statement has failed. Whether what it found wrong (the node is not entered, the server or the
+ * session is another one) is mended, so that it can be asked again: 0; else what failed. Takes lane
+ * KEEP where it is needed. */
+int jsi_pg_mend(struct jsi_pg_lane *lane, int result);
+
 /* Once, when the store is opened: makes or migrates the schema. */
 int jsi_pg_session_first(struct jsi_pg_lane *lane);
 
@@ -363,6 +448,9 @@ int jsi_pg_node_hold(struct jsi_pg_lane *lane);
 
 /* Lane KEEP's statement said that the node is not entered: enters it. The caller repeats. */
 int jsi_pg_node_enter(struct jsi_pg_lane *lane);
+
+/* held.c: tells a server that may have forgotten it what this node holds. The node is entered. */
+int jsi_pg_say(struct jsi_pg_lane *lane);
 
 /* The same, for the other lanes. Takes lane KEEP itself. */
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane);

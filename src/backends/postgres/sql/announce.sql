@@ -1,8 +1,8 @@
 -- announce.sql: which definition of a job is in force. Changes nothing else: neither pauses, nor
 -- marks of known jobs whose definition stands, nor runs (G7). a_replace: enum jobsched_replace.
 
-CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_node uuid, a_jobs text[],
-    a_definitions text[], a_hashes bigint[], a_versions numeric[],
+CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_node uuid, a_nonce bigint,
+    a_jobs text[], a_definitions text[], a_hashes bigint[], a_versions numeric[],
     a_replace integer[], a_replaces bigint[], a_after_ms bigint[], a_before_ms bigint[])
 RETURNS TABLE(o_generation bigint, o_mark_ms bigint, o_last_end_ms bigint, o_in_force boolean,
     o_paused boolean, o_removed boolean, o_conflict boolean, o_now bigint,
@@ -17,7 +17,7 @@ DECLARE
     v_changed boolean := false;
 BEGIN
     PERFORM @S@.check_version(a_version);
-    PERFORM @S@.check_node(a_node);
+    PERFORM @S@.check_node(a_node, a_nonce);
     PERFORM @S@.lock_jobs(a_ns, a_jobs);
     v_now := @S@.now_ms();
     FOR c IN SELECT * FROM unnest(a_jobs, a_definitions, a_hashes, a_versions, a_replace,

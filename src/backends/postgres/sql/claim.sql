@@ -10,9 +10,9 @@
 -- writes all of these grants in one statement. claim_one() knows all the rules, and is asked about
 -- the rest. (It alone would do; the short way makes a batch several times cheaper.)
 
-CREATE FUNCTION @S@.claim(a_version integer, a_ns text, a_node uuid, a_node_name text,
-    a_grants_max bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
-    a_beats bigint[], a_stood_ms bigint[], a_jobs text[], a_requests text[],
+CREATE FUNCTION @S@.claim(a_version integer, a_ns text, a_node uuid, a_nonce bigint,
+    a_node_name text, a_grants_max bigint, a_history_count bigint, a_history_age_ms bigint,
+    a_watched uuid[], a_beats bigint[], a_stood_ms bigint[], a_jobs text[], a_requests text[],
     a_generations bigint[], a_scheduled_ms bigint[], a_after_ms bigint[], a_lease_ms bigint[],
     a_delay_ms bigint[], a_skip_first_ms bigint[], a_skip_count bigint[],
     a_skip_outcome integer[], a_kind integer[], a_when_held integer[], a_recover integer[],
@@ -25,6 +25,8 @@ DECLARE
     c record;
     v_locked boolean[];
     v_quarantine bigint;
+    v_lost_at bigint;
+    v_until bigint;
     v_floor bigint;
     v_grants bigint := 0;
     v_places bigint[] := '{}';
@@ -33,8 +35,9 @@ DECLARE
     v_written bigint;
 BEGIN
     PERFORM @S@.check_version(a_version);
-    PERFORM @S@.check_node(a_node);
-    SELECT m.quarantine_until_ms, m.floor_ms INTO v_quarantine, v_floor FROM @S@.meta m;
+    PERFORM @S@.check_node(a_node, a_nonce);
+    SELECT m.quarantine_until_ms, m.lost_at_ms, m.floor_ms INTO v_quarantine, v_lost_at, v_floor
+        FROM @S@.meta m;
     SELECT array_agg(pg_try_advisory_xact_lock(@S@.job_key(a_ns, u.job)) ORDER BY u.place)
         INTO v_locked FROM unnest(a_jobs) WITH ORDINALITY AS u(job, place);
     -- After the locks, so that no run is granted before the last one ended.
@@ -62,11 +65,13 @@ BEGIN
         o_holder := NULL;
         o_holder_node := NULL;
         o_holder_beat := NULL;
+        -- A forgotten run of this job has a lease like this one, whatever others have. (126 years)
+        v_until := greatest(v_quarantine, v_lost_at + least(c.lease_ms, 4000000000000));
         IF NOT c.locked THEN
             o_answer := 11;
             o_wait_ms := 10 + floor(random() * 40)::bigint;
         ELSIF c.times = 1 AND c.kind <= 1 AND NOT c.removed AND c.stored = c.generation
-            AND v_quarantine <= o_now THEN
+            AND v_until <= o_now THEN
             IF c.scheduled_ms <= c.mark_ms THEN
                 o_answer := CASE WHEN c.mine THEN 0 ELSE 3 END; -- mine: perhaps just this
             ELSIF c.mark_ms <> c.after_ms THEN
@@ -100,7 +105,7 @@ BEGIN
             SELECT * INTO o_answer, o_token, o_attempt, o_mark_ms, o_last_end_ms, o_granted_ms,
                 o_wait_ms, o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat
                 FROM @S@.claim_one(a_ns, a_node, a_node_name,
-                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_quarantine, v_floor,
+                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_until, v_floor,
                     a_history_count, a_history_age_ms, a_watched, a_beats, a_stood_ms, c.job,
                     c.request, c.generation, c.scheduled_ms, c.after_ms, c.lease_ms, c.delay_ms,
                     c.skip_first_ms, c.skip_count, c.skip_outcome, c.kind, c.when_held,
@@ -177,6 +182,7 @@ DECLARE
     v_seq bigint;
     v_had integer := 0;
     v_instant bigint := c_scheduled_ms;
+    v_count bigint := c_skip_count;
     v_scheduled boolean;
 BEGIN
     o_token := 0;
@@ -267,10 +273,24 @@ BEGIN
             o_answer := 5;
             o_wait_ms := c_scheduled_ms - v_now;
             RETURN;
-        ELSIF f.paused THEN
+        ELSIF f.mark_ms < a_floor THEN
+            -- Runs that were said again (hold_again()) may lie beyond a mark that was forgotten.
+            v_count := v_count - (SELECT count(*) FROM @S@.run w WHERE w.fence = f.id
+                AND w.scheduled_ms > CASE c_kind WHEN 100 THEN f.mark_ms ELSE c_scheduled_ms - 1 END
+                AND w.scheduled_ms <= c_scheduled_ms
+                AND w.kind IN (0, 1, 3) AND w.outcome BETWEEN 1 AND 7);
+            IF v_count <= 0 AND (c_kind = 100 OR v_count < c_skip_count) THEN
+                UPDATE @S@.fence SET mark_ms = c_scheduled_ms WHERE id = f.id;
+                o_answer := CASE WHEN c_kind = 100 THEN 1 ELSE 3 END;
+                o_mark_ms := c_scheduled_ms;
+                o_granted_ms := v_instant;
+                RETURN;
+            END IF;
+        END IF;
+        IF f.paused THEN
             IF c_kind = 100 THEN
                 PERFORM @S@.add_range(f.id, 9, '', f.mark_ms, c_skip_first_ms, c_scheduled_ms,
-                    c_skip_count, 0, v_now, a_history_count, a_history_age_ms);
+                    v_count, 0, v_now, a_history_count, a_history_age_ms);
             ELSE
                 PERFORM @S@.add_range(f.id, 9, '', f.mark_ms, c_scheduled_ms, c_scheduled_ms, 1,
                     c_kind, v_now, a_history_count, a_history_age_ms);
@@ -280,7 +300,7 @@ BEGIN
             RETURN;
         ELSIF c_kind = 100 THEN
             PERFORM @S@.add_skipped(f.id, c_skip_outcome, c_skip_first_ms, c_scheduled_ms,
-                c_skip_count, 0, v_now, a_history_count, a_history_age_ms);
+                v_count, 0, v_now, a_history_count, a_history_age_ms);
             o_answer := 1;
             o_mark_ms := c_scheduled_ms;
             o_granted_ms := v_instant;

@@ -1,9 +1,23 @@
 -- control.sql: the operator's verbs, and the check inside an application's transaction. A verb acts
 -- in the same place as the claim, so that once PAUSE has answered no later claim is granted (G6).
 
+-- Before the first verb of a connection: verbs of the handle come from here now. Waits for one that
+-- an older connection has under way; later ones are refused.
+CREATE FUNCTION @S@.command(a_version integer, a_handle uuid, a_nonce bigint, OUT o_now bigint)
+LANGUAGE plpgsql AS $fn$
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    o_now := @S@.now_ms();
+    INSERT INTO @S@.commander AS h (handle, nonce, at_ms) VALUES (a_handle, a_nonce, o_now)
+    ON CONFLICT (handle) DO UPDATE SET nonce = excluded.nonce, at_ms = excluded.at_ms
+        WHERE h.nonce < excluded.nonce;
+END
+$fn$;
+
 -- o_refused: 0, or 1 no such job, 2 removed, 3 paused, 4 too many waiting (triggers).
-CREATE FUNCTION @S@.control(a_version integer, a_ns text, a_verb integer, a_job text,
-    a_request text, a_watched uuid[], a_beats bigint[], a_stood_ms bigint[],
+CREATE FUNCTION @S@.control(a_version integer, a_ns text, a_handle uuid, a_nonce bigint,
+    a_verb integer, a_job text, a_request text, a_watched uuid[], a_beats bigint[],
+    a_stood_ms bigint[],
     OUT o_refused integer, OUT o_changed boolean, OUT o_token bigint, OUT o_running boolean,
     OUT o_since_ms bigint, OUT o_run_token bigint, OUT o_node text, OUT o_now bigint)
 LANGUAGE plpgsql AS $fn$
@@ -12,6 +26,10 @@ DECLARE
     r record;
 BEGIN
     PERFORM @S@.check_version(a_version);
+    PERFORM 1 FROM @S@.commander h WHERE h.handle = a_handle AND h.nonce = a_nonce FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the handle has a newer session' USING ERRCODE = '55JS6';
+    END IF;
     PERFORM pg_advisory_xact_lock(@S@.job_key(a_ns, a_job));
     o_now := @S@.now_ms();
     o_refused := 0;

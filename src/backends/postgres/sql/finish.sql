@@ -52,10 +52,11 @@ END
 $fn$;
 
 -- The first rows answer the leases, in their order; then come the other nodes of the namespace, so
--- that the caller can watch their heartbeats; and a last one that has the clock only.
+-- that the caller can watch their heartbeats; and a last one that has the clock and what of the log
+-- is on the disk, see hello().
 CREATE FUNCTION @S@.renew(a_version integer, a_ns text, a_node uuid, a_clock_offset_ms bigint,
     a_jobs text[], a_tokens bigint[], a_notes text[], a_done bigint[], a_total bigint[])
-RETURNS TABLE(o_answer integer, o_node uuid, o_beat bigint, o_now bigint)
+RETURNS TABLE(o_answer integer, o_node uuid, o_beat bigint, o_now bigint, o_lsn bigint)
 LANGUAGE plpgsql AS $fn$
 BEGIN
     PERFORM @S@.check_version(a_version);
@@ -96,6 +97,7 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     o_node := NULL;
+    o_lsn := (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint;
     RETURN NEXT;
 END
 $fn$;

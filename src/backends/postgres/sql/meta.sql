@@ -3,6 +3,5 @@
 
 INSERT INTO @S@.boot(value)
 SELECT floor(random() * 1e15)::bigint WHERE NOT EXISTS (SELECT 1 FROM @S@.meta);
-INSERT INTO @S@.meta(version, epoch, incarnation, quarantine_until_ms, floor_ms)
-SELECT 1, 0, s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8), 0, 0
-FROM pg_control_system() s WHERE NOT EXISTS (SELECT 1 FROM @S@.meta);
+INSERT INTO @S@.meta(version, epoch, incarnation, lost_at_ms, quarantine_until_ms, floor_ms)
+SELECT 1, 0, @S@.incarnation(), 0, 0, 0 WHERE NOT EXISTS (SELECT 1 FROM @S@.meta);

@@ -39,17 +39,29 @@ BEGIN
 END
 $fn$;
 
+-- Which server this is. Not the timeline in pg_control: that one changes at the first checkpoint
+-- only.
+CREATE FUNCTION @S@.incarnation() RETURNS text LANGUAGE sql VOLATILE AS $fn$
+    SELECT s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+        FROM pg_control_system() s
+$fn$;
+
 -- Row mode has no session of its own to make settings in, so they go with each transaction: as this
--- is evaluated for the first parameter, before the function that it is for. And a pooler may exchange
--- the server under a connection that stays, so hello() is asked each time.
-CREATE FUNCTION @S@.tuned(a_version integer, a_wait_ms integer) RETURNS integer
-LANGUAGE plpgsql VOLATILE AS $fn$
+-- is evaluated for the first parameter, before the function that it is for. And a pooler may
+-- exchange the server under a connection that stays, so whether it is the one that the node has
+-- greeted is looked at each time. a_epoch -1: it is about to.
+CREATE FUNCTION @S@.tuned(a_version integer, a_wait_ms integer, a_epoch bigint, a_lsn bigint)
+RETURNS integer LANGUAGE plpgsql VOLATILE AS $fn$
 BEGIN
     PERFORM set_config('lock_timeout', a_wait_ms::text, true);
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    PERFORM @S@.hello(a_version, 0, -1, -1);
+    IF a_epoch >= 0 AND EXISTS(SELECT 1 FROM @S@.meta m WHERE m.epoch <> a_epoch
+        OR m.incarnation <> @S@.incarnation()
+        OR (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint < a_lsn) THEN
+        RAISE EXCEPTION 'the server is another one' USING ERRCODE = '55JS5';
+    END IF;
     RETURN a_version;
 END
 $fn$;
@@ -67,52 +79,67 @@ CREATE FUNCTION @S@.boot() RETURNS text LANGUAGE sql VOLATILE AS $fn$
         || coalesce((SELECT b.value FROM @S@.boot b)::text, '')
 $fn$;
 
--- Asked on each new connection (in row mode: in each transaction): whether this is still the server
--- that it was. A promoted standby or a restored backup may have forgotten the last grants, so what
--- is granted from now on gets larger tokens than anything that may have been granted, nothing before
--- now is granted without need (the floor, see claim_one()), and nothing at all until the leases of
--- forgotten runs are over (their owners are told GONE).
--- o_changed: it is not, as far as the caller knows, who has seen a_epoch (-1: none), and the log's
--- position a_lsn then: a server that is behind that has been set back, as by a snapshot of its host,
--- although it has kept its identity.
-CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_epoch bigint, a_lsn bigint,
-    OUT o_changed boolean, OUT o_epoch bigint, OUT o_lsn bigint, OUT o_paused bigint,
-    OUT o_jobs bigint)
+-- Asked on each new connection: whether this is still the server that it was. A promoted standby or
+-- a restored backup may have forgotten the last grants, so what is granted from now on gets larger
+-- tokens than anything that may have been granted, nothing before the floor is granted without need
+-- (see claim_one()), and nothing at all until the leases of forgotten runs are over, whose owners
+-- say meanwhile what they hold (hold_again()), or are told GONE.
+-- The caller has seen a_epoch (-1: none) and a_incarnation, then the log's position a_lsn (a server
+-- that is behind that has been set back, as by a snapshot of its host, although it has kept its
+-- identity), and last a_seen_ms on that server's clock: what was due until then may have been
+-- granted, although the clock of this one is behind. (A day at most, so that one wrong clock does
+-- not stop everything.) a_lease_ms: the longest of its runs. Who comes later brings more of both,
+-- as long as nothing is granted.
+-- a_nonce: the node a_node claims through this connection from now on. The lock waits for a claim
+-- that an older one has under way; later ones are refused (check_node()).
+-- o_changed: it is another one, as far as the caller knows.
+CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_seen_ms bigint, a_epoch bigint,
+    a_incarnation text, a_lsn bigint, a_node uuid, a_nonce bigint, OUT o_changed boolean,
+    OUT o_epoch bigint, OUT o_incarnation text, OUT o_lsn bigint, OUT o_now bigint,
+    OUT o_floor_ms bigint, OUT o_paused bigint, OUT o_jobs bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
-    v_incarnation text;
-    v_now bigint := @S@.now_ms();
-    v_lease bigint;
-    v_back boolean;
+    m record;
+    v_seen bigint;
+    v_back boolean := (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint < a_lsn;
 BEGIN
     PERFORM @S@.check_version(a_version);
-    o_changed := false;
-    o_lsn := (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint;
-    v_back := o_lsn < a_lsn;
+    o_now := @S@.now_ms();
+    -- A crash of the host forgets what is not on the disk, and no more.
+    o_lsn := (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint;
+    o_incarnation := @S@.incarnation();
+    v_seen := least(a_seen_ms, o_now + 86400000);
     IF NOT EXISTS(SELECT 1 FROM @S@.boot) THEN
         INSERT INTO @S@.boot(value) VALUES (floor(random() * 1e15)::bigint) ON CONFLICT DO NOTHING;
     END IF;
-    -- Not the timeline in pg_control: that one changes at the first checkpoint only.
-    SELECT s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
-        INTO v_incarnation FROM pg_control_system() s;
-    IF v_back OR (SELECT m.incarnation FROM @S@.meta m) <> v_incarnation THEN
-        PERFORM 1 FROM @S@.meta m WHERE m.incarnation <> v_incarnation
-            OR (v_back AND m.epoch = a_epoch) FOR UPDATE;
-        IF FOUND THEN -- nobody else was here first
-            o_changed := true;
-            SELECT greatest(a_lease_ms, (SELECT max(n.lease_ms) FROM @S@.node n),
-                (SELECT max(r.lease_ms) FROM @S@.run r WHERE r.outcome = 1)) INTO v_lease;
-            UPDATE @S@.meta SET incarnation = v_incarnation, epoch = epoch + 1,
-                quarantine_until_ms = v_now + v_lease, floor_ms = v_now;
+    SELECT * INTO m FROM @S@.meta;
+    IF (a_epoch >= 0 AND a_epoch <> m.epoch) OR m.incarnation <> o_incarnation OR v_back
+        OR a_incarnation <> m.incarnation THEN
+        SELECT * INTO m FROM @S@.meta FOR UPDATE;
+        IF m.incarnation <> o_incarnation OR a_epoch > m.epoch
+            OR (a_epoch = m.epoch AND (v_back OR a_incarnation <> m.incarnation)) THEN
+            -- Nobody else was here first.
+            UPDATE @S@.meta SET incarnation = o_incarnation, epoch = greatest(m.epoch, a_epoch) + 1,
+                lost_at_ms = o_now, quarantine_until_ms = o_now + greatest(a_lease_ms,
+                    (SELECT max(n.lease_ms) FROM @S@.node n),
+                    (SELECT max(r.lease_ms) FROM @S@.run r WHERE r.outcome = 1)),
+                floor_ms = greatest(o_now, v_seen, least(m.floor_ms, o_now + 86400000));
             UPDATE @S@.fence
-                SET token = greatest(token, (SELECT m.epoch FROM @S@.meta m) << 40);
+                SET token = greatest(token, (SELECT t.epoch FROM @S@.meta t) << 40);
+        ELSIF a_epoch >= 0 AND a_epoch < m.epoch AND o_now < m.quarantine_until_ms THEN
+            UPDATE @S@.meta SET floor_ms = greatest(floor_ms, v_seen),
+                quarantine_until_ms = greatest(quarantine_until_ms, lost_at_ms + a_lease_ms);
         END IF;
     END IF;
-    SELECT m.epoch INTO o_epoch FROM @S@.meta m;
-    o_changed := o_changed OR (a_epoch >= 0 AND a_epoch <> o_epoch);
+    SELECT t.epoch, t.floor_ms INTO o_epoch, o_floor_ms FROM @S@.meta t;
+    o_changed := m.epoch <> o_epoch OR (a_epoch >= 0 AND a_epoch <> o_epoch);
     IF o_changed THEN
         SELECT count(*) FILTER (WHERE f.paused), count(*) INTO o_paused, o_jobs
             FROM @S@.fence f WHERE NOT f.removed;
+    END IF;
+    IF a_nonce IS NOT NULL THEN
+        PERFORM 1 FROM @S@.node WHERE node_id = a_node FOR UPDATE;
+        UPDATE @S@.node SET claim_nonce = a_nonce WHERE node_id = a_node AND claim_nonce < a_nonce;
     END IF;
 END
 $fn$;
@@ -121,7 +148,8 @@ $fn$;
 -- each time, so that a session which the server has not yet given up is in nobody's way.
 -- a_session false: without, see row mode.
 CREATE FUNCTION @S@.enter(a_version integer, a_ns text, a_node uuid, a_name text,
-    a_app_version text, a_lease_ms bigint, a_grace_ms bigint, a_session boolean, OUT o_now bigint)
+    a_app_version text, a_lease_ms bigint, a_grace_ms bigint, a_session boolean,
+    a_claim_nonce bigint, a_nonce bigint, OUT o_now bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     v_key integer := 0;
@@ -140,25 +168,37 @@ BEGIN
     DELETE FROM @S@.left_node WHERE node_id = a_node;
     -- The heartbeat does not begin at zero, so that a node which comes back is seen to move.
     INSERT INTO @S@.node AS n (node_id, name_space, name, app_version, started_ms, seen_ms,
-        lease_ms, grace_ms, beat, lock_key, pid, boot)
+        lease_ms, grace_ms, beat, lock_key, pid, boot, claim_nonce, keep_nonce)
     VALUES (a_node, a_ns, a_name, a_app_version, o_now, o_now, a_lease_ms, a_grace_ms,
-        floor(random() * 1e12)::bigint, v_key, pg_backend_pid(), @S@.boot())
+        floor(random() * 1e12)::bigint, v_key, pg_backend_pid(), @S@.boot(), a_claim_nonce, a_nonce)
     ON CONFLICT (node_id) DO UPDATE SET lock_key = excluded.lock_key, pid = excluded.pid,
-        boot = excluded.boot, gone_ms = NULL, beat = n.beat + 1, seen_ms = excluded.seen_ms;
+        boot = excluded.boot, gone_ms = NULL, beat = n.beat + 1, seen_ms = excluded.seen_ms,
+        claim_nonce = greatest(n.claim_nonce, excluded.claim_nonce),
+        keep_nonce = excluded.keep_nonce WHERE n.keep_nonce < excluded.keep_nonce;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the node has entered from a newer session' USING ERRCODE = '55JS6';
+    END IF;
 END
 $fn$;
 
 -- At the start of what only a living node may do. Fails when the node has to enter (again): its
 -- row was forgotten, or the session that held its lock is gone. The row cannot go away until the
 -- transaction ends.
-CREATE FUNCTION @S@.check_node(a_node uuid) RETURNS void LANGUAGE plpgsql AS $fn$
+-- a_nonce: of the connection that asks. One that was given up, and whose request comes late, is
+-- refused from the moment on in which the next one is greeted.
+CREATE FUNCTION @S@.check_node(a_node uuid, a_nonce bigint DEFAULT NULL) RETURNS void
+LANGUAGE plpgsql AS $fn$
 DECLARE
     v_key integer;
+    v_nonce bigint;
 BEGIN
-    SELECT n.lock_key INTO v_key FROM @S@.node n WHERE n.node_id = a_node FOR KEY SHARE;
+    SELECT n.lock_key, n.claim_nonce INTO v_key, v_nonce FROM @S@.node n WHERE n.node_id = a_node
+        FOR KEY SHARE;
     IF v_key IS NULL
         OR (v_key <> 0 AND pg_try_advisory_xact_lock_shared(1785946984, v_key)) THEN
         RAISE EXCEPTION 'the node is not entered' USING ERRCODE = 'JS003';
+    ELSIF a_nonce <> v_nonce THEN
+        RAISE EXCEPTION 'the node has a newer session' USING ERRCODE = '55JS6';
     END IF;
 END
 $fn$;
@@ -279,5 +319,6 @@ BEGIN
         DELETE FROM @S@.node WHERE node_id = a_node;
     END IF;
     DELETE FROM @S@.registration WHERE node_id = a_node;
+    DELETE FROM @S@.commander WHERE handle = a_node;
 END
 $fn$;

@@ -54,6 +54,8 @@ BEGIN
             WHERE t.at_ms < @S@.now_ms() - 3600000 LIMIT 1 FOR UPDATE SKIP LOCKED)
         RETURNING node_id)
     DELETE FROM @S@.registration g USING left_long t WHERE g.node_id = t.node_id;
+    DELETE FROM @S@.commander WHERE handle IN (SELECT h.handle FROM @S@.commander h
+        WHERE h.at_ms < @S@.now_ms() - 3600000 LIMIT 100 FOR UPDATE SKIP LOCKED);
     -- Runs whose node row is gone.
     FOR n IN SELECT DISTINCT r.node FROM @S@.run r JOIN @S@.fence f ON f.id = r.fence
         WHERE r.outcome = 1 AND f.name_space = a_ns

@@ -14,19 +14,24 @@
 -- node        one row per open handle. lock_key: its session holds the advisory lock
 --             (1785946984, lock_key); 0: it has none, and only its heartbeat shows it alive (row
 --             mode). pid: the process that serves that session. boot: what boot() was then.
---             gone_ms: since when that lock has been seen free.
+--             gone_ms: since when that lock has been seen free. claim_nonce: the connection from
+--             which the node claims now; what an older one still has on its way is refused.
+--             keep_nonce: the like for entering.
+-- commander   the same for control calls: one row per handle that makes any, for an hour.
 -- registration  which node registers which job, as what. left_node: nodes that were forgotten, so
 --             that a registration outlasts a node which only seemed dead, though not for ever.
 -- boot        unlogged, so that a crash empties it: see boot().
 -- meta        one row. incarnation: of the server; another one means that acknowledged writes may
---             be lost, so tokens get another epoch in their high part, see hello(). floor_ms: what
---             was due until then may have been granted already.
+--             be lost, so tokens get another epoch in their high part, see hello(). lost_at_ms:
+--             when that was noticed. floor_ms: what was due until then may have been granted
+--             already.
 
 CREATE TABLE @S@.meta(
     id boolean PRIMARY KEY DEFAULT true CHECK (id),
     version integer NOT NULL,
     epoch bigint NOT NULL,
     incarnation text NOT NULL,
+    lost_at_ms bigint NOT NULL,
     quarantine_until_ms bigint NOT NULL,
     floor_ms bigint NOT NULL
 );
@@ -115,8 +120,16 @@ CREATE TABLE @S@.node(
     lock_key integer NOT NULL,
     pid integer NOT NULL,
     boot text NOT NULL,
+    claim_nonce bigint NOT NULL,
+    keep_nonce bigint NOT NULL,
     gone_ms bigint
 ) WITH (fillfactor = 50);
+
+CREATE TABLE @S@.commander(
+    handle uuid PRIMARY KEY,
+    nonce bigint NOT NULL,
+    at_ms bigint NOT NULL
+);
 
 CREATE TABLE @S@.registration(
     fence bigint NOT NULL,
