@@ -2,9 +2,11 @@
  * (a promoted standby, a restored backup). One job, two nodes, occurrences 1 to LAST, each due at
  * the tick of its number.
  *
- * Follows hello() in src/backends/postgres/sql/node.sql and enter.lua of redis:, the renewal in
- * src/engine/keep.c. A round trip is one step here; lost answers are in the other two models. Each
- * V_... makes one deliberate mistake, each L_... shows a known limit. See README.md. */
+ * Follows hello() and held.sql in src/backends/postgres/sql, enter.lua and assert.lua of redis:,
+ * the renewal in src/engine/keep.c. A round trip is one step here; lost answers are in the other
+ * two models. Each V_... makes one deliberate mistake. CLOCK_BEHIND: the copy's server has such a
+ * clock. PUNCTUAL: whoever lives is back before the quarantine is over. IMMORTAL: nobody is killed.
+ * See README.md. */
 
 #ifndef LAST
 #define LAST 3
@@ -13,13 +15,13 @@
 #define LEASE 2 /* ticks */
 #endif
 
-#ifdef L_LONGER_LEASE
-/* The job's lease is longer than any that the promoted copy has heard of. */
+#ifdef V_LONGER_LEASE
+/* The job's lease is longer than any that the promoted copy has heard of, and nobody says so. */
 #define QUARANTINE (LEASE - 1)
 #else
 #define QUARANTINE LEASE
 #endif
-#ifdef L_CLOCK_BEHIND
+#ifdef CLOCK_BEHIND
 #define BEHIND 1 /* ticks that the new server's clock is behind the old one's */
 #else
 #define BEHIND 0
@@ -38,6 +40,9 @@ typedef Node {
     byte tok;
     byte left;   /* of the lease */
     byte silent; /* ticks since its heartbeat moved, as the other one has seen it */
+#ifdef CLOCK_BEHIND
+    byte seen; /* the server's clock, as last told */
+#endif
     bool acted
 }
 Node n[2];
@@ -65,7 +70,18 @@ byte starts[LAST + 1];
 #define BELIEVES(i) (n[i].up && n[i].work == RUNNING && n[i].left > 0)
 #define MAX(a, b) ((a) > (b) -> (a) : (b))
 
-/* Asked once on each new connection. */
+#ifdef CLOCK_BEHIND
+#define SEE(i) n[i].seen = now
+#else
+#define SEE(i) skip
+#endif
+#if defined(CLOCK_BEHIND) && !defined(V_CLOCK_BEHIND)
+#define FLOOR(i) MAX(now, n[i].seen)
+#else
+#define FLOOR(i) now
+#endif
+
+/* Asked once on each new connection: after a failover, by both. */
 inline hello(i)
 {
     if
@@ -76,15 +92,27 @@ inline hello(i)
         s.token = MAX(s.token, epoch * EPOCH);
 #endif
 #ifndef V_NO_FLOOR
-        s.mark = MAX(s.mark, now);
+        s.mark = MAX(s.mark, FLOOR(i));
 #endif
 #ifndef V_NO_QUARANTINE
         quarantine = QUARANTINE;
 #endif
         printf("node %d finds another server: mark %d, token %d\n", i, s.mark, s.token)
+#if defined(CLOCK_BEHIND) && !defined(V_CLOCK_BEHIND)
+    :: !is_new && quarantine > 0 -> s.mark = MAX(s.mark, FLOOR(i)) /* who comes later brings more */
+#endif
     :: else
     fi;
-#ifndef L_FORGOTTEN_END
+    SEE(i);
+    /* A run that was forgotten is this node's again, while nobody can have been granted another. */
+    if
+    :: quarantine > 0 && n[i].work != IDLE && s.holder == 0 && n[i].tok < epoch * EPOCH ->
+        s.holder = i + 1;
+        s.holder_tok = n[i].tok;
+        printf("node %d holds token %d again\n", i, s.holder_tok)
+    :: else
+    fi;
+#ifndef V_FORGOTTEN_END
     /* What the store holds in this node's name and the node knows nothing of has ended. */
     if
     :: s.holder == i + 1 && !(n[i].work != IDLE && n[i].tok == s.holder_tok) -> s.holder = 0
@@ -150,12 +178,14 @@ end:
         n[i].up && n[i].connected && n[i].work == IDLE && !(calm && n[i].acted) ->
         n[i].acted = true;
         n[i].silent = 0;
+        SEE(i);
         claim(i)
        }
     /* keep.c */
     :: atomic {
         n[i].up && n[i].connected && n[i].work == RUNNING && n[i].left > 0 ->
         n[i].silent = 0;
+        SEE(i);
         if
         :: s.holder == i + 1 && s.holder_tok == n[i].tok ->
             n[i].left = LEASE;
@@ -172,7 +202,11 @@ end:
        }
     :: atomic { n[i].up && n[i].connected && n[i].work == ENDED -> end_run(i) }
     :: atomic {
+#ifdef IMMORTAL
+        false ->
+#else
         i == 0 && n[i].up && !calm ->
+#endif
         n[i].up = false;
         n[i].work = IDLE;
         n[i].tok = 0;
@@ -241,6 +275,9 @@ end:
     do
     :: atomic {
         (now < LAST || quarantine > 0 || n[0].left > 0 || n[1].left > 0 || calm) &&
+#ifdef PUNCTUAL
+        !(quarantine == 1 && ((n[0].up && !n[0].connected) || (n[1].up && !n[1].connected))) &&
+#endif
         calm_for <= PATIENCE && !(calm && (HAS_TO_ACT(0) || HAS_TO_ACT(1))) ->
         if
         :: now < LAST -> now++
