@@ -287,6 +287,11 @@ bool server_ask(const server *s, const char *command, char *out, size_t bytes)
     return done && (s->kind != SERVER_REDIS || strncmp(out, "ERR", 3) != 0);
 }
 
+static int first_number(const char *text)
+{
+    return (int)strtol(text + strcspn(text, "0123456789"), NULL, 10);
+}
+
 int server_end_sessions(const server *s)
 {
     char said[256];
@@ -296,10 +301,12 @@ int server_end_sessions(const server *s)
                          "WHERE application_name LIKE $$jobsched%$$",
                          said, sizeof said);
     } else {
+        char pushed[256];
+        (void)server_ask(s, "CLIENT KILL TYPE pubsub", pushed, sizeof pushed);
         (void)server_ask(s, "CLIENT KILL TYPE normal SKIPME yes", said, sizeof said);
+        return first_number(pushed) + first_number(said);
     }
-    const char *digits = said + strcspn(said, "0123456789");
-    return (int)strtol(digits, NULL, 10);
+    return first_number(said);
 }
 
 const char *server_nomark_library(const server *s)

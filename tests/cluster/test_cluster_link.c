@@ -1,7 +1,7 @@
 /* test_cluster_link.c: what can happen between a node and its server, by a proxy of our own on TCP:
  * G1, G5, G8, G9. What the library tells of each is in the table of docs/backends.md, section
  * "Faults". Two nodes; the first one's way is troubled, the other one's is not. */
-#include "fleet.h"
+#include "trouble.h"
 
 #include "support/proxy.h"
 
@@ -18,13 +18,19 @@ static const check_job jobs[] = {
     {"short-3", "@every 1s", 1000, 0, 1, NULL, NULL},
     {"marked", "*/4 * * * * *", 4000, 0, 1, NULL, NULL},
 };
+/* Nothing is under way for a while once it is granted. */
+static const check_job quiet = {"marked", "*/4 * * * * *", 4000, 0, 700, NULL, NULL};
 
 typedef struct pair {
     fleet *f;
     proxy *links[2];
     fleet_node *nodes[2];
     int64_t ready_ms;
+    const char *patience; /* a setting more; NULL: none */
 } pair;
+
+/* For tests in which nothing may be told: as long as the lease allows, since the machine is busy. */
+static const char patient[] = "request_timeout=1300ms";
 
 static int setup(void **state)
 {
@@ -68,15 +74,16 @@ static void start(pair *p, int i, const char *more)
 }
 
 /* The first node has the long run, if there is one, before the other one comes. */
-static void begin(pair *p, size_t first_job, const char *more)
+static void begin(pair *p, const check_job *first_job, size_t count, const char *more)
 {
     fleet *f = p->f;
-    fleet_jobs(f, jobs + first_job, sizeof jobs / sizeof jobs[0] - first_job);
+    fleet_jobs(f, first_job, count);
     f->settings[0] = "lease=4s";
+    f->settings[1] = p->patience;
     f->drain_ms = 6000;
     start(p, 0, more);
     p->ready_ms = fleet_now_ms();
-    if (first_job == 0) {
+    if (first_job == jobs) {
         fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "long"};
         (void)fleet_wait_record(f, "the long run begins", FLEET_SOON_MS, &begins);
     }
@@ -109,9 +116,14 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
 {
     fleet *f = p->f;
     char digits[24];
-    begin(p, 1, "");
+    if (trouble == PROXY_CUT_AFTER_REPLY) {
+        p->patience = patient;
+        begin(p, &quiet, 1, "");
+    } else {
+        begin(p, jobs + 1, SHORT - 1, "");
+    }
     proxy_delay(p->links[1], 150);
-    int64_t due_ms = check_next(&jobs[SHORT - 1], fleet_now_ms() + 1500);
+    int64_t due_ms = check_next(&quiet, fleet_now_ms() + 1500);
     (void)snprintf(digits, sizeof digits, "%lld", (long long)due_ms);
     fleet_wait_until(due_ms - 700); /* in the quiet part of the second before */
     proxy_trap(p->links[0], digits, trouble);
@@ -130,6 +142,7 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
     assert_int_equal(starts, 1);
     printf("n%d ran it, %lld ms late\n", (int)out_start->node,
            (long long)(out_start->at_us / 1000 - due_ms));
+    assert_true(out_start->at_us / 1000 - due_ms < LEASE_MS); /* nobody has waited for a lease */
     fleet_pattern failed = {.what = RECORD_EVENT,
                             .event = FLEET_ANY_FAILURE,
                             .node = 0,
@@ -153,6 +166,10 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
     assert_int_equal(row.token, out_start->token);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED], 0);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE], 0);
+    if (trouble == PROXY_CUT_AFTER_REPLY) {
+        /* The next request, which reports the run, has made a new connection. */
+        assert_int_equal(failures(p, 0, due_ms - 700), 0);
+    }
 }
 
 static void test_cut_before_the_claim(void **state)
@@ -190,7 +207,7 @@ static void test_black_hole_around_the_owner(void **state)
 {
     pair *p = *state;
     fleet *f = p->f;
-    begin(p, 0, "");
+    begin(p, jobs, SHORT, "");
     int64_t since_ms = fleet_now_ms();
     proxy_set(p->links[0], PROXY_HOLE);
     fleet_pattern begins = {
@@ -218,7 +235,8 @@ static void test_black_hole_around_the_owner(void **state)
     assert_true(report.lease_lost_seen >= 1);
 }
 
-static void expect_run_goes_on(pair *p, int64_t since_ms)
+/* codes: what may be told meanwhile, ended by 0. */
+static void expect_run_goes_on(pair *p, int64_t since_ms, const int *codes)
 {
     fleet *f = p->f;
     fleet_wait_until(since_ms + 2 * LEASE_MS);
@@ -228,11 +246,14 @@ static void expect_run_goes_on(pair *p, int64_t since_ms)
     fleet_pattern sees = {
         .what = RECORD_STOP_SEEN, .node = 0, .job = "long", .after_us = since_ms * 1000};
     assert_int_equal(fleet_count(f, &sees), 0);
+    printf("%zu failures were told\n", trouble_codes(f, since_ms, codes));
     check_report report;
     judge(p, &report);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED], 0);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_LEASE_LOST], 0);
 }
+
+static const int nothing[] = {0}, unknown[] = {JOBSCHED_EUNKNOWN, 0};
 
 /* Half-open: the server has forgotten the connections, and the owner is not told. It finds out by
  * the time that a request may take, and its run goes on. (In Postgres the grace has to be as long as
@@ -240,31 +261,32 @@ static void expect_run_goes_on(pair *p, int64_t since_ms)
 static void test_half_open_towards_the_server(void **state)
 {
     pair *p = *state;
-    begin(p, 0, "&jobsched_grace=4s");
+    begin(p, jobs, SHORT, "&jobsched_grace=4s");
     int64_t since_ms = fleet_now_ms();
     proxy_forget_server(p->links[0]);
-    expect_run_goes_on(p, since_ms);
+    expect_run_goes_on(p, since_ms, unknown);
 }
 
 /* The other way round: the server goes on with connections that nobody has any more. */
 static void test_half_open_towards_the_node(void **state)
 {
     pair *p = *state;
-    begin(p, 0, "");
+    begin(p, jobs, SHORT, "");
     int64_t since_ms = fleet_now_ms();
     proxy_forget_client(p->links[0]);
-    expect_run_goes_on(p, since_ms);
+    expect_run_goes_on(p, since_ms, unknown);
 }
 
 /* Every piece takes 40 ms each way: slow, and nothing else. */
 static void test_slow_link_is_only_slow(void **state)
 {
     pair *p = *state;
-    begin(p, 0, "");
+    p->patience = patient;
+    begin(p, jobs, SHORT, "");
     int64_t since_ms = fleet_now_ms();
     proxy_delay(p->links[0], 40);
     proxy_delay(p->links[1], 40);
-    expect_run_goes_on(p, since_ms);
+    expect_run_goes_on(p, since_ms, nothing);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

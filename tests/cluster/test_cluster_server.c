@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* A statement or command that must do. %s: the namespace, as keys of Redis have it. */
-static void ask(fleet *f, const char *format)
+/* A statement or command that must do. %s: the namespace, as keys of Redis have it. Returns the
+ * number that it answers. */
+static int ask(fleet *f, const char *format)
 {
     char key[128];
     size_t length = 0;
@@ -29,6 +30,7 @@ static void ask(fleet *f, const char *format)
     if (!server_ask(&f->server, command, said, sizeof said)) {
         fail_msg("%s: %s", command, said);
     }
+    return (int)strtol(said, NULL, 10);
 }
 
 static bool is_redis(const fleet *f)
@@ -47,10 +49,46 @@ static void test_frozen_server_is_waited_for(void **state)
     t.unknown = true; /* what was sent is answered when nobody waits any more */
     t.broken_ms = fleet_now_ms();
     server_freeze(&f->server);
-    trouble_endure(f, &t, 0);
+    trouble_endure(f, &t, TROUBLE_AWAY);
     t.cured_ms = fleet_now_ms();
     server_thaw(&f->server);
     trouble_recover(f, &t);
+}
+
+enum { DRAIN_MS = 2500, REQUEST_MS = 500, CLOSE_MS = 1000, SLACK_MS = 5000 };
+
+/* Sends a command that must be answered, however, within that time and what a busy machine adds. */
+static void expect_answer_within(fleet_node *node, const char *command, const char *answer,
+                                 int64_t bound_ms)
+{
+    int64_t began_ms = fleet_mono_ms();
+    fleet_send(node, command);
+    const char *said = fleet_await(node, answer, FLEET_SOON_MS);
+    int64_t took_ms = fleet_mono_ms() - began_ms;
+    printf("n%d: %s: after %lld ms: %s\n", node->index, command, (long long)took_ms, said);
+    assert_true(took_ms < bound_ms + SLACK_MS);
+}
+
+/* G11: a server that hangs holds up no shutdown: neither a drain that has a run to wait for, nor a
+ * close at once, beyond what they are given and two requests. */
+static void test_frozen_server_holds_up_no_shutdown(void **state)
+{
+    fleet *f = *state;
+    trouble t;
+    trouble_begin(f, &t); /* with a lease of 3 s, a sixth of which a request may take */
+    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "long"};
+    record run = fleet_wait_record(f, "the long run begins", FLEET_SOON_MS, &begins);
+    fleet_node *owner = &f->nodes[run.node], *other = &f->nodes[1 - run.node];
+    server_freeze(&f->server);
+    char drain[24], late[24];
+    (void)snprintf(drain, sizeof drain, "drain %d", DRAIN_MS);
+    (void)snprintf(late, sizeof late, "drained %d ", JOBSCHED_ETIMEDOUT);
+    expect_answer_within(owner, drain, late, DRAIN_MS + 2 * REQUEST_MS + CLOSE_MS);
+    expect_answer_within(owner, "exit", "closed ", 2 * REQUEST_MS + CLOSE_MS);
+    fleet_gone(owner);
+    expect_answer_within(other, "exit", "closed ", 2 * REQUEST_MS + CLOSE_MS);
+    fleet_gone(other);
+    server_thaw(&f->server);
 }
 
 /* kill -9 of the server; it stays away for longer than a lease. Nothing is forgotten. */
@@ -62,7 +100,7 @@ static void test_dead_server_is_waited_for(void **state)
     t.unknown = true;
     t.broken_ms = fleet_now_ms();
     assert_true(server_kill(&f->server));
-    trouble_endure(f, &t, 0);
+    trouble_endure(f, &t, TROUBLE_AWAY);
     t.cured_ms = fleet_now_ms();
     assert_true(server_start(&f->server));
     trouble_recover(f, &t);
@@ -88,19 +126,25 @@ static void expect_refusal(fleet *f, int code, const char *word)
     fleet_gone(late);
 }
 
+/* Nodes are at work. */
+static void break_and_cure(fleet *f, trouble *t, const fault *what)
+{
+    t->broken_ms = fleet_now_ms();
+    (void)ask(f, what->breaks);
+    trouble_endure(f, t, what->code);
+    if (what->word != NULL) {
+        expect_refusal(f, what->code, what->word);
+    }
+    t->cured_ms = fleet_now_ms();
+    (void)ask(f, what->cures);
+    trouble_recover(f, t);
+}
+
 static void suffer(fleet *f, const fault *what)
 {
     trouble t;
     trouble_begin(f, &t);
-    t.broken_ms = fleet_now_ms();
-    ask(f, what->breaks);
-    trouble_endure(f, &t, what->code);
-    if (what->word != NULL) {
-        expect_refusal(f, what->code, what->word);
-    }
-    t.cured_ms = fleet_now_ms();
-    ask(f, what->cures);
-    trouble_recover(f, &t);
+    break_and_cure(f, &t, what);
 }
 
 static void test_read_only_server_is_waited_for(void **state)
@@ -116,12 +160,12 @@ static void test_read_only_server_is_waited_for(void **state)
     trouble t;
     trouble_begin(f, &t);
     t.broken_ms = fleet_now_ms();
-    ask(f, "ALTER SYSTEM SET default_transaction_read_only = on");
-    ask(f, "SELECT pg_reload_conf()");
+    (void)ask(f, "ALTER SYSTEM SET default_transaction_read_only = on");
+    (void)ask(f, "SELECT pg_reload_conf()");
     trouble_endure(f, &t, JOBSCHED_EREFUSED);
     t.cured_ms = fleet_now_ms();
-    ask(f, "ALTER SYSTEM RESET default_transaction_read_only");
-    ask(f, "SELECT pg_reload_conf()");
+    (void)ask(f, "ALTER SYSTEM RESET default_transaction_read_only");
+    (void)ask(f, "SELECT pg_reload_conf()");
     trouble_recover(f, &t);
 }
 
@@ -133,7 +177,7 @@ static void test_missing_rights_are_waited_for(void **state)
     if (is_redis(f)) {
         const fault ours = {"ACL SETUSER app -evalsha", "ACL SETUSER app +evalsha",
                             JOBSCHED_EACCESS, "NOPERM"};
-        ask(f, "ACL SETUSER app on \">secret\" \"~*\" \"&*\" +@all");
+        (void)ask(f, "ACL SETUSER app on \">secret\" \"~*\" \"&*\" +@all");
         (void)snprintf(url, sizeof url, "redis://app:secret@?socket=%s", f->server.socket);
         f->url = url;
         suffer(f, &ours);
@@ -142,24 +186,33 @@ static void test_missing_rights_are_waited_for(void **state)
     const fault ours = {"REVOKE UPDATE ON ALL TABLES IN SCHEMA jobsched FROM app",
                         "GRANT UPDATE ON ALL TABLES IN SCHEMA jobsched TO app", JOBSCHED_EACCESS,
                         "permission denied"};
-    ask(f, "CREATE ROLE app LOGIN");
-    ask(f, "GRANT CREATE ON DATABASE postgres TO app");
+    (void)ask(f, "CREATE ROLE app LOGIN");
+    (void)ask(f, "GRANT CREATE ON DATABASE postgres TO app");
     (void)snprintf(url, sizeof url, "postgresql:///postgres?host=%s&user=app", f->server.directory);
     f->url = url;
     suffer(f, &ours);
 }
 
-/* Somebody has begun to use a newer version. */
+/* Somebody has begun to use a newer version: a newcomer is told which, and which it knows itself. */
 static void test_newer_schema_is_waited_for(void **state)
 {
     fleet *f = *state;
+    char both[80];
     const fault postgres = {"UPDATE jobsched.meta SET version = version + 100",
                             "UPDATE jobsched.meta SET version = version - 100", JOBSCHED_ESCHEMA,
-                            "version"};
+                            both};
     const fault redis = {"HINCRBY \"{jobsched:%s}:meta\" version 100",
-                         "HINCRBY \"{jobsched:%s}:meta\" version -100", JOBSCHED_ESCHEMA,
-                         "version"};
-    suffer(f, is_redis(f) ? &redis : &postgres);
+                         "HINCRBY \"{jobsched:%s}:meta\" version -100", JOBSCHED_ESCHEMA, both};
+    trouble t;
+    trouble_begin(f, &t);
+    int ours = ask(f, is_redis(f) ? "HGET \"{jobsched:%s}:meta\" version"
+                                  : "SELECT version FROM jobsched.meta");
+    assert_true(ours > 0);
+    (void)snprintf(both, sizeof both,
+                   is_redis(f) ? "version '%d', this library knows %d"
+                               : "version %d, this library knows versions up to %d",
+                   ours + 100, ours);
+    break_and_cure(f, &t, is_redis(f) ? &redis : &postgres);
 }
 
 /* Redis only: what a replica answers, and a server without memory. */
@@ -198,11 +251,14 @@ static void start_two(fleet *f, int64_t *out_ready_ms)
     fleet_wait_accounted(f, fleet_now_ms());
 }
 
+/* Nothing else was told since then than what the table says of a server that goes and comes. */
 static void judge(fleet *f, int64_t ready_ms)
 {
+    static const int away[] = {JOBSCHED_EUNKNOWN, JOBSCHED_EUNREACHABLE, 0};
     int64_t until_ms = fleet_now_ms() + 2000;
     fleet_wait_accounted(f, until_ms);
     fleet_drain_all(f);
+    printf("%zu failures were told\n", trouble_codes(f, ready_ms, away));
     check_report report;
     fleet_check_clean(f, ready_ms, until_ms, &report);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_FAILED], 0);
@@ -249,8 +305,8 @@ static void test_no_connections_left_for_newcomers(void **state)
     char url[256];
     FILE *door = NULL;
     if (!is_redis(f)) {
-        ask(f, "CREATE ROLE app LOGIN");
-        ask(f, "GRANT CREATE ON DATABASE postgres TO app");
+        (void)ask(f, "CREATE ROLE app LOGIN");
+        (void)ask(f, "GRANT CREATE ON DATABASE postgres TO app");
         (void)snprintf(url, sizeof url, "postgresql:///postgres?host=%s&user=app",
                        f->server.directory);
         f->url = url;
@@ -269,7 +325,7 @@ static void test_no_connections_left_for_newcomers(void **state)
             fleet_nap_ms(10); /* until it is so */
         }
     } else {
-        ask(f, "ALTER ROLE app CONNECTION LIMIT 1");
+        (void)ask(f, "ALTER ROLE app CONNECTION LIMIT 1");
     }
     int64_t since_ms = fleet_now_ms();
     expect_refusal(f, JOBSCHED_EUNREACHABLE, is_redis(f) ? "max number of clients" : "too many");
@@ -281,7 +337,7 @@ static void test_no_connections_left_for_newcomers(void **state)
         (void)fprintf(door, "CONFIG SET maxclients 1000\n");
         (void)pclose(door);
     } else {
-        ask(f, "ALTER ROLE app CONNECTION LIMIT -1");
+        (void)ask(f, "ALTER ROLE app CONNECTION LIMIT -1");
     }
     judge(f, ready_ms);
 }
@@ -329,7 +385,7 @@ static void lose(fleet *f, void (*forget)(fleet *f), const char *loss)
 
 static void flush(fleet *f)
 {
-    ask(f, "FLUSHALL");
+    (void)ask(f, "FLUSHALL");
 }
 
 static void test_flushed_server_runs_nothing_twice(void **state)
@@ -359,6 +415,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_frozen_server_is_waited_for),
+        TEST(test_frozen_server_holds_up_no_shutdown),
         TEST(test_dead_server_is_waited_for),
         TEST(test_read_only_server_is_waited_for),
         TEST(test_missing_rights_are_waited_for),

@@ -8,6 +8,10 @@
 
 enum { TROUBLE_LEASE_MS = 3000, TROUBLE_JOBS = 7 };
 
+/* In place of a code. Nobody can tell whether the server works on it: EUNKNOWN or EUNREACHABLE, and
+ * every failure is one of them. */
+enum { TROUBLE_AWAY = 1, TROUBLE_ANY_CODE = 2 };
+
 /* The last one runs for a minute. */
 extern const check_job trouble_jobs[TROUBLE_JOBS];
 
@@ -18,11 +22,13 @@ typedef struct trouble {
 
 /* Starts the nodes and waits until all jobs run. */
 void trouble_begin(fleet *f, trouble *t);
-/* The caller has broken the store, and set broken_ms. Both nodes have told that it fails (with that
- * code, unless it is 0), whatever was granted before has begun, and the outage goes on for longer
- * than a lease. */
+/* The caller has broken the store, and set broken_ms. Both nodes have told that it fails, with that
+ * code; whatever was granted before has begun, and the outage goes on for longer than a lease. */
 void trouble_endure(fleet *f, trouble *t, int code);
 /* The caller has cured it, and set cured_ms before. Drains and judges. */
 void trouble_recover(fleet *f, trouble *t);
+
+/* Every failure that any node has told of since then has one of the codes, ended by 0. How many. */
+size_t trouble_codes(fleet *f, int64_t since_ms, const int *codes);
 
 #endif
