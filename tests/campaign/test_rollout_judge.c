@@ -5,8 +5,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -58,20 +59,26 @@ static const story stories[] = {
     {"silent versions, and well", "41 45 62", "2@51 3@68 4@77", "2 4 9 11", 13, 0, 0},
 };
 
+/* The next number of a text, behind what is between; false at its end. */
+static bool take_number(const char **text, int64_t *out)
+{
+    const char *at = *text + strspn(*text, " -@");
+    char *end;
+    *out = strtol(at, &end, 10);
+    *text = end;
+    return end != at;
+}
+
 static void make_rows(const char *text, check_row *rows, size_t *out_count)
 {
     *out_count = 0;
-    for (int used = 0, first, last; sscanf(text, "%d%n", &first, &used) == 1;) {
-        text += used;
+    for (int64_t first, last; take_number(&text, &first);) {
         last = first;
-        if (*text == '-') {
-            assert_int_equal(sscanf(text, "-%d%n", &last, &used), 1);
-            text += used;
-        }
+        assert_true(*text != '-' || take_number(&text, &last));
         assert_true(*out_count < ROWS_MAX);
-        rows[(*out_count)++] = (check_row){.job = "rolled-0",
-                                           .first_ms = BASE_MS + first * INT64_C(1000),
-                                           .last_ms = BASE_MS + last * INT64_C(1000),
+        rows[(*out_count)++] = (check_row){.job = ROLLED_NAME "0",
+                                           .first_ms = BASE_MS + first * 1000,
+                                           .last_ms = BASE_MS + last * 1000,
                                            .outcome = JOBSCHED_OUTCOME_SUCCEEDED};
     }
 }
@@ -89,14 +96,13 @@ static void test_judge_sees_each_fault(void **state)
                                    .until_ms = BASE_MS + one->until * INT64_C(1000)};
         rollout_cuts_init(&cuts);
         const char *text = one->began;
-        for (int used = 0, tenths; sscanf(text, "%d%n", &tenths, &used) == 1; text += used) {
-            rollout_cuts_begin(&cuts, ++history.version, BASE_MS + tenths * INT64_C(100));
+        for (int64_t tenths; take_number(&text, &tenths);) {
+            rollout_cuts_begin(&cuts, ++history.version, BASE_MS + tenths * 100);
         }
         text = one->seen;
-        for (int used = 0, v, tenths; sscanf(text, "%d@%d%n", &v, &tenths, &used) == 2;
-             text += used) {
-            int64_t at_ms = BASE_MS + tenths * INT64_C(100);
-            rollout_cuts_seen(&cuts, (size_t)v, at_ms, at_ms + 10);
+        for (int64_t v, tenths; take_number(&text, &v) && take_number(&text, &tenths);) {
+            int64_t mark_ms = BASE_MS + tenths * 100;
+            rollout_cuts_seen(&cuts, (size_t)v, mark_ms, mark_ms + 10);
         }
         check_row rows[ROWS_MAX];
         size_t count;
