@@ -274,6 +274,8 @@ static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)
                               "the job was removed from the cluster");
     } else if (seen->version == job->spec.version && seen->same_text) {
         adopt_locked(s, job, seen);
+    } else if (quiet && JSI_MUTANT(flips_back) && seen->version == job->spec.version) {
+        jsi_announce_locked(s, job);
     } else if (quiet) {
         jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN, NULL);
     } else {
@@ -295,6 +297,9 @@ static void look_again_locked(jobsched *s)
         return;
     }
     s->stood_look_mono_ms = jsi_mono(s) + jsi_stood_span_ms(s);
+    if (JSI_MUTANT(never_back)) {
+        return;
+    }
     for (size_t i = 0; i < JSI_STOOD_LOOKS_MAX; i++) {
         jsi_link *link = jsi_list_take(&s->stood);
         if (link == NULL) {

@@ -315,7 +315,7 @@ int jsi_backend_watch(jobsched *s)
 
 int64_t jsi_backend_vouched_ms(const jobsched *s, int64_t mono_ms)
 {
-    if (s->driver->vouch == NULL) {
+    if (s->driver->vouch == NULL || JSI_MUTANT(vouch_ignored)) {
         return JOBSCHED_NONE;
     }
     int64_t until_ms = atomic_load(&s->vouched_mono_ms);

@@ -6,9 +6,11 @@
 static jobsched_claim question(const jsi_ask *ask)
 {
     const jsi_job *job = ask->job;
+    bool next = JSI_MUTANT(cut_new_generation) && job->predecessor != NULL;
+    uint64_t generation = next ? job->generation + 1 : job->generation;
     return (jobsched_claim){.job = job->name,
                             .request = ask->kind == JOBSCHED_KIND_TRIGGER ? ask->request : NULL,
-                            .generation = job->generation,
+                            .generation = generation,
                             .scheduled_ms = ask->scheduled_ms,
                             .after_ms = ask->after_ms,
                             .lease_ms = job->lease_ms,

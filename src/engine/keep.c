@@ -84,6 +84,7 @@ static int renew(jobsched *s)
         /* Leases are counted from before the request was sent (G5). */
         int64_t sent_mono_ms = jsi_mono(s);
         failed = jsi_backend_renew(s, offset_ms, s->leases, count);
+        sent_mono_ms = JSI_MUTANT(renewal_from_reply) ? jsi_mono(s) : sent_mono_ms;
         apply(s, count, failed, sent_mono_ms);
     } while (failed == 0 && count == JOBSCHED_BATCH_MAX);
     return failed;
@@ -160,7 +161,8 @@ bool jsi_keep_may_claim_locked(jobsched *s)
 
 bool jsi_keep_is_doubtful_locked(jobsched *s, int64_t sent_mono_ms)
 {
-    return !jsi_keep_is_vouched_locked(s) || sent_mono_ms <= s->lost_told_mono_ms;
+    return !JSI_MUTANT(grant_over_loss) &&
+           (!jsi_keep_is_vouched_locked(s) || sent_mono_ms <= s->lost_told_mono_ms);
 }
 
 /* A beat's worth of time is left twice, so to ask again well within it is soon enough. But once
@@ -180,6 +182,10 @@ int64_t jsi_keep(jobsched *s)
     (void)pthread_mutex_lock(&s->lock);
     int64_t mono_ms = jsi_mono(s);
     bool works = s->state == JSI_STARTED || s->state == JSI_STOPPED;
+    if (JSI_MUTANT(keeper_gives_up) && s->keep_outage.failures > 0) {
+        s->keep_now = works = false;
+        s->beat_at_mono_ms = JOBSCHED_NONE;
+    }
     int64_t beat_at_ms = s->beat_at_mono_ms;
     if (!works || (!s->keep_now && mono_ms < beat_at_ms)) {
         (void)pthread_mutex_unlock(&s->lock);

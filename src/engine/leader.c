@@ -64,7 +64,7 @@ int jsi_leader_init(jobsched *s)
 
 bool jsi_leads_locked(const jobsched *s)
 {
-    return s->leader_job == NULL ||
+    return s->leader_job == NULL || JSI_MUTANT(all_lead) ||
            (s->leader_run != NULL && jobsched_run_should_stop(s->leader_run) == 0);
 }
 

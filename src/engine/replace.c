@@ -69,7 +69,7 @@ void jsi_announce_locked(jobsched *s, jsi_job *job)
 
 void jsi_replace_fill_locked(const jobsched *s, const jsi_job *job, jobsched_announcement *item)
 {
-    if (job->leads || s->driver->jobs == NULL) {
+    if (job->leads || s->driver->jobs == NULL || JSI_MUTANT(replace_anyway)) {
         item->replace = JOBSCHED_REPLACE_ANYWAY; /* it cannot be seen; or has no instants to lose */
     } else if (job->predecessor == NULL) {
         item->replace = JOBSCHED_REPLACE_ASK;
@@ -77,7 +77,7 @@ void jsi_replace_fill_locked(const jobsched *s, const jsi_job *job, jobsched_ann
         item->replace = JOBSCHED_REPLACE_IF;
         item->replaces = job->generation;
         item->after_ms = job->mark_ms;
-        item->before_ms = job->next_ms;
+        item->before_ms = JSI_MUTANT(cut_dropped) ? JOBSCHED_NONE : job->next_ms;
     }
 }
 
@@ -133,7 +133,8 @@ void jsi_replace_rearm_locked(jobsched *s, jsi_job *job)
 {
     if (job->predecessor->outdated) {
         jsi_look_locked(s, job);
-    } else if (job->next_ms > jsi_now_locked(s)) { /* or there is none: JOBSCHED_NONE */
+    } else if (JSI_MUTANT(cut_dropped) ||
+               job->next_ms > jsi_now_locked(s)) { /* or there is none: JOBSCHED_NONE */
         jsi_announce_locked(s, job);
     } else {
         /* At once: jitter is about load, and the new definition waits. */

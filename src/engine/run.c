@@ -93,7 +93,7 @@ void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms
     /* A lease that ended stays ended, also if the backend had not noticed yet: the run may have
      * been told. */
     int64_t seen_ms = atomic_load(&run->lease_until_mono_ms);
-    if (jsi_mono(s) < seen_ms) {
+    if (jsi_mono(s) < seen_ms || JSI_MUTANT(lease_revives)) {
         (void)atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms,
                                              sent_mono_ms + safe_lease_ms(run->job));
     }

@@ -6,28 +6,39 @@
 /* clang-format off: one row each, however long */
 #define SIM_MUTANT_MAP(X)                                                                          \
     X(none)                                                                                        \
+    X(all_lead)                                                                                    \
     X(begins_after_lost)                                                                           \
     X(cancel_unheard)                                                                              \
     X(closes_silently)                                                                             \
+    X(cut_dropped)                                                                                 \
+    X(cut_new_generation)                                                                          \
     X(due_by_wall)                                                                                 \
     X(error_is_lost)                                                                               \
     X(error_is_won)                                                                                \
     X(findings_ignored)                                                                            \
     X(finish_once)                                                                                 \
+    X(flips_back)                                                                                  \
     X(gone_is_kept)                                                                                \
+    X(grant_over_loss)                                                                             \
     X(held_is_over)                                                                                \
+    X(keeper_gives_up)                                                                             \
     X(lease_by_wall)                                                                               \
     X(lease_from_reply)                                                                            \
+    X(lease_revives)                                                                               \
     X(lease_too_long)                                                                              \
+    X(never_back)                                                                                  \
     X(pending_is_over)                                                                             \
     X(rearm_from_now)                                                                              \
+    X(renewal_from_reply)                                                                          \
     X(repeat_is_new)                                                                               \
+    X(replace_anyway)                                                                              \
     X(session_end_ignored)                                                                         \
     X(skip_miscounted)                                                                             \
     X(skip_unclaimed)                                                                              \
     X(stood_down_runs)                                                                             \
     X(unknown_is_lost)                                                                             \
     X(unknown_trigger_silent)                                                                      \
+    X(vouch_ignored)                                                                               \
     X(model_all_in_force)                                                                          \
     X(model_delay_from_mark)                                                                       \
     X(model_edit_keeps_mark)                                                                       \
