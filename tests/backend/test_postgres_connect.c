@@ -372,6 +372,51 @@ static void test_environment_and_service(void **state)
     (void)unsetenv("PGSERVICEFILE");
 }
 
+/* G10: a frozen owner, or one whose host is gone, is noticed by the server itself, also where the way
+ * is TCP and stays silent: each session has keepalives and tcp_user_timeout within the lease. (On a
+ * unix socket, as in test_postgres_store, they read 0.) */
+static void test_settings_of_sessions_over_tcp(void **state)
+{
+    static const char *const wanted[][2] = {
+        {"tcp_keepalives_idle", "11"},
+        {"tcp_keepalives_interval", "11"},
+        {"tcp_keepalives_count", "3"},
+        {"tcp_user_timeout", "30000"},
+    };
+    struct cf_world *world = *state;
+    (void)snprintf(world->url, sizeof world->url,
+                   "postgresql://postgres@127.0.0.1:%d/postgres?sslmode=disable&jobsched_schema=%s",
+                   port, postgres_schema);
+    struct cf_node node = {.backend = NULL};
+    cf_config(&node, world, "node", NULL);
+    node.config.lease_ms = 30000;
+    cf_ok(node.driver->open(&node.config, &node.backend));
+    struct cf_job job = cf_job(&node, "job", 1);
+    /* The clock is asked in every session. */
+    postgres_do(
+        "CREATE TABLE \"%s\".seen(pid int, name text, value text, PRIMARY KEY (pid, name))");
+    postgres_do("CREATE OR REPLACE FUNCTION \"%s\".now_ms() RETURNS bigint LANGUAGE plpgsql AS "
+                "$f$BEGIN INSERT INTO \"%s\".seen SELECT pg_backend_pid(), name, setting "
+                "FROM pg_settings WHERE name LIKE 'tcp%' ON CONFLICT DO NOTHING; RETURN "
+                "floor(date_part('epoch', clock_timestamp()) * 1000); END$f$");
+    jobsched_claim claim = cf_at(&job, 1);
+    cf_ask(&node, &claim);
+    cf_answer(claim, GRANTED);
+    cf_equal(cf_renew(&node, "job", claim.token), JOBSCHED_LEASE_KEPT);
+    cf_ok(cf_control(&node, JOBSCHED_VERB_CANCEL, "job", NULL, NULL));
+    node.driver->close(node.backend);
+    cf_equal(postgres_ask("SELECT count(DISTINCT pid) FROM \"%s\".seen"), 3);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        char sql[256];
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) FROM \"%%s\".seen WHERE name = '%s' AND value = '%s'",
+                       wanted[i][0], wanted[i][1]);
+        if (postgres_ask(sql) != 3) {
+            fail_msg("%s is not %s in each session", wanted[i][0], wanted[i][1]);
+        }
+    }
+}
+
 /* G13: what a server says while a connection is made (here: the database's collation is of another
  * version) is not printed, by no lane; libpq would, on the host's stderr. */
 static void test_notice_while_connecting_is_not_printed(void **state)
@@ -423,6 +468,7 @@ int main(int argc, char **argv)
         TEST(test_mistakes_have_classes),
         TEST(test_refused_logins_have_classes),
         TEST(test_environment_and_service),
+        TEST(test_settings_of_sessions_over_tcp),
         TEST(test_notice_while_connecting_is_not_printed),
     };
     if (argc > 2) {

@@ -7,6 +7,7 @@
 #include "support/proxy.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -125,6 +126,13 @@ static void test_control_that_is_cut(void **state)
     close_between(world, node);
 }
 
+static int ignore_finding(const jobsched_finding *finding, void *data)
+{
+    (void)finding;
+    (void)data;
+    return 0;
+}
+
 /* G11: half-open connections and a network that swallows cost the time of the call and no more. */
 static void test_half_open_keeps_its_time(void **state)
 {
@@ -147,6 +155,58 @@ static void test_half_open_keeps_its_time(void **state)
         cf_answer(run, GRANTED);
         cf_equal(run.token, 1);
     }
+    close_between(world, node);
+}
+
+struct hung_claim {
+    struct cf_node *node;
+    jobsched_claim claim;
+    int code;
+    _Atomic int is_over;
+};
+
+static void *claim_in_vain(void *argument)
+{
+    struct hung_claim *hung = argument;
+    hung->code = redis_claim(hung->node, &hung->claim, CF_TIMEOUT_MS);
+    atomic_store(&hung->is_over, 1);
+    return NULL;
+}
+
+/* G5: renewals, and the looks of the keeper, never wait behind a claim that hangs. */
+static void test_renewal_beside_a_claim(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = open_between(world);
+    struct cf_job job = cf_job(node, "job", 2), hangs = cf_job(node, "hang-me", 2);
+    jobsched_claim run = cf_grant(node, &job, 1);
+    struct hung_claim hung = {.node = node, .claim = cf_at(&hangs, 1)};
+    proxy_trap(between, "hang-me", PROXY_HOLE_BEFORE_REQUEST);
+    pthread_t thread;
+    cf_equal(pthread_create(&thread, NULL, claim_in_vain, &hung), 0);
+    while (proxy_caught(between) == 0 && !atomic_load(&hung.is_over)) {
+        cf_pause();
+    }
+    int caught = (int)proxy_caught(between), renewals = 0, reaps = 0, answer = 0;
+    for (int i = 0; i < 3; i++) {
+        jobsched_lease item = {.job = "job", .note = "", .token = run.token};
+        jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+        renewals += node->driver->renew(node->backend, &call, 0, &item, 1) == JOBSCHED_OK;
+        answer = item.answer;
+        call = cf_call(JOBSCHED_LANE_KEEP);
+        reaps += node->driver->reap(node->backend, &call, ignore_finding, NULL) == JOBSCHED_OK;
+    }
+    int was_over = atomic_load(&hung.is_over);
+    proxy_cut(between); /* nobody waits for its time to be over */
+    (void)pthread_join(thread, NULL);
+    cf_equal(caught, 1);
+    cf_equal(was_over, 0);
+    cf_equal(renewals, 3);
+    cf_equal(reaps, 3);
+    cf_equal(answer, JOBSCHED_LEASE_KEPT);
+    cf_equal(hung.code, JOBSCHED_EUNKNOWN);
+    cf_ask(node, &hung.claim);
+    cf_answer(hung.claim, GRANTED);
     close_between(world, node);
 }
 
@@ -404,6 +464,7 @@ int main(void)
         REDIS_TEST(test_finish_that_is_cut),
         REDIS_TEST(test_control_that_is_cut),
         REDIS_TEST(test_half_open_keeps_its_time),
+        REDIS_TEST(test_renewal_beside_a_claim),
         REDIS_TEST(test_start_up_texts),
         REDIS_TEST(test_refusals_of_a_real_server),
         REDIS_TEST(test_look_up_keeps_its_time),
