@@ -24,14 +24,15 @@ static proxy *link_of_owner;
 
 /* What the owner's engine knows. */
 struct keeper {
-    pthread_t thread;
+    pthread_t thread, asker;
     struct cf_node *node;
     pthread_mutex_t lock;
     const char *job;
-    uint64_t token;   /* 0: nothing runs */
-    int stops;        /* guarded by lock, as all here */
-    int64_t told_ms;  /* the run is stopped from then on; JOBSCHED_NONE: it goes on */
-    int64_t heard_ms; /* when that was known */
+    uint64_t token;     /* 0: nothing runs */
+    int stops;          /* guarded by lock, as all here */
+    int64_t told_ms;    /* the run is stopped from then on; JOBSCHED_NONE: it goes on */
+    int64_t heard_ms;   /* when that was known */
+    int64_t vouched_ms; /* when somebody last asked vouch() and could go on */
     unsigned successes, failures, losses;
 };
 
@@ -73,6 +74,24 @@ static void *engine(void *argument)
     return NULL;
 }
 
+/* A run that asks all the time, and believes vouch() alone. */
+static void *ask(void *argument)
+{
+    struct keeper *k = argument;
+    int stops = 0;
+    while (!stops) {
+        (void)pthread_mutex_lock(&k->lock);
+        int64_t now_ms = cf_real_mono_ms();
+        if (now_ms < k->node->driver->vouch(k->node->backend)) {
+            k->vouched_ms = now_ms;
+        }
+        stops = k->stops;
+        (void)pthread_mutex_unlock(&k->lock);
+        (void)poll(NULL, 0, 1);
+    }
+    return NULL;
+}
+
 static struct keeper keeper; /* outlives a test that fails */
 static int keeper_runs;
 
@@ -83,6 +102,7 @@ static void stop_keeper(void)
         keeper.stops = 1;
         (void)pthread_mutex_unlock(&keeper.lock);
         (void)pthread_join(keeper.thread, NULL);
+        (void)pthread_join(keeper.asker, NULL);
         (void)pthread_mutex_destroy(&keeper.lock);
         keeper_runs = 0;
     }
@@ -139,6 +159,14 @@ static void watch_run(struct keeper *k, uint64_t token)
     k->token = token;
     k->told_ms = JOBSCHED_NONE;
     (void)pthread_mutex_unlock(&k->lock);
+}
+
+static int64_t vouched_ms(struct keeper *k)
+{
+    (void)pthread_mutex_lock(&k->lock);
+    int64_t vouched = k->vouched_ms;
+    (void)pthread_mutex_unlock(&k->lock);
+    return vouched;
 }
 
 static int64_t told_ms(struct keeper *k)
@@ -237,14 +265,15 @@ static void play(struct keeper *k, struct cf_node *taker, const struct cf_job *j
     jobsched_claim next = cf_at(job, at + 1);
     int is_proof = stays_out && fault != RESTARTED;
     int taken = take(taker, &next, is_proof ? CF_POLL_MS : GRACE_MS + 150);
-    int64_t told = told_ms(k);
+    int64_t told = told_ms(k), vouched = vouched_ms(k);
     /* On a busy machine an owner may take longer than its grace to come back. */
     cf_true(is_proof ? taken : fault != RESTARTED || !taken);
     tally->slow += taken && !is_proof;
     if (taken) {
-        int64_t slack_ms = granted_mono_ms(next.token) - told;
+        int64_t granted_ms = granted_mono_ms(next.token), slack_ms = granted_ms - told;
         cf_true(told != JOBSCHED_NONE);
         cf_true(slack_ms >= 0);
+        cf_true(vouched < granted_ms);
         tally->least_ms = slack_ms < tally->least_ms ? slack_ms : tally->least_ms;
         tally->taken++;
     }
@@ -270,6 +299,7 @@ static void start_keeper(struct cf_world *world, const char *through)
     keeper = (struct keeper){.node = open_owner(world, through), .told_ms = JOBSCHED_NONE};
     (void)pthread_mutex_init(&keeper.lock, NULL);
     cf_equal(pthread_create(&keeper.thread, NULL, engine, &keeper), 0);
+    cf_equal(pthread_create(&keeper.asker, NULL, ask, &keeper), 0);
     keeper_runs = 1;
 }
 
@@ -338,10 +368,13 @@ static void test_refused(void **state)
     proxy_stop(link); /* from here on the kernel refuses */
     jobsched_claim next = cf_at(&job, 2);
     int taken = take(taker, &next, CF_POLL_MS);
-    int64_t slack_ms = taken ? granted_mono_ms(next.token) - told_ms(&keeper) : 0;
+    int64_t vouched = vouched_ms(&keeper);
+    int64_t granted_ms = taken ? granted_mono_ms(next.token) : 0;
+    int64_t slack_ms = granted_ms - told_ms(&keeper);
     print_message("refused: told %lld ms before\n", (long long)slack_ms);
     cf_true(taken);
     cf_true(slack_ms >= 0);
+    cf_true(vouched < granted_ms);
     stop_keeper();
     cf_true(keeper.losses > 0);
 }
