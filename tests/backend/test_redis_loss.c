@@ -15,15 +15,20 @@ static jobsched_claim short_claim(const struct cf_job *job, int64_t k)
     return claim;
 }
 
-/* Asks until there is another answer than BUSY; returns how long that took. */
+/* Asks until there is another answer than BUSY, also of a server that loads its data still; returns
+ * how long that took. */
 static int64_t wait_out(struct cf_node *node, jobsched_claim *claim)
 {
     int64_t began_ms = cf_real_mono_ms();
+    int code;
     do {
         cf_true(cf_real_mono_ms() < began_ms + CF_POLL_MS);
-        cf_ok(redis_claim(node, claim, CF_TIMEOUT_MS));
+        code = redis_claim(node, claim, CF_TIMEOUT_MS);
+        if (code != JOBSCHED_EUNREACHABLE) {
+            cf_ok(code);
+        }
         cf_pause();
-    } while (claim->answer == JOBSCHED_ANSWER_BUSY);
+    } while (code != 0 || claim->answer == JOBSCHED_ANSWER_BUSY);
     return cf_real_mono_ms() - began_ms;
 }
 
