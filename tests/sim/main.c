@@ -56,7 +56,8 @@ static void print_totals(const struct totals *totals)
     printf("\n%" PRIu64 " seeds with a violation\n", totals->failed);
 }
 
-static void run_one(const struct sim_options *options, uint64_t seed, struct totals *totals)
+static void run_one(const struct sim_options *options, const char *program, uint64_t seed,
+                    struct totals *totals)
 {
     struct sim_config config = options->config;
     config.seed = seed;
@@ -78,7 +79,7 @@ static void run_one(const struct sim_options *options, uint64_t seed, struct tot
     free(world);
     if (failed) {
         struct sim_shrunk smaller = sim_shrink(&config, options->shrinks);
-        printf("replay: sim --seed %" PRIu64, seed);
+        printf("replay: %s --seed %" PRIu64, program, seed);
         sim_options_print(options, &smaller.config, stdout);
         printf("%s\n", options->shrinks ? "" : "   (add --shrink for a smaller one)");
         if (options->shrinks) {
@@ -94,10 +95,13 @@ int main(int argc, char **argv)
     if (!sim_options_parse(&options, argc, argv)) {
         return 2;
     }
+    /* With deliberate faults it is another program, and only that one replays them. */
+    const char *slash = strrchr(argv[0], '/');
+    const char *program = slash == NULL ? argv[0] : slash + 1;
     struct totals totals;
     memset(&totals, 0, sizeof totals);
     for (uint64_t seed = options.first_seed; seed <= options.last_seed; seed++) {
-        run_one(&options, seed, &totals);
+        run_one(&options, program, seed, &totals);
         totals.cpu_s = cpu_s();
         if (totals.failed > 0 && options.stops) {
             break;
