@@ -319,6 +319,7 @@ int64_t jsi_look_next_locked(const jobsched *s)
     }
     int64_t next_ms = jsi_list_is_empty(&s->looking) ? JOBSCHED_NONE : s->look_mono_ms;
     next_ms = jsi_earlier(next_ms, jsi_replace_look_next_locked(s));
+    next_ms = jsi_earlier(next_ms, jsi_leader_next_locked(s));
     return jsi_list_is_empty(&s->stood) ? next_ms : jsi_earlier(next_ms, s->stood_look_mono_ms);
 }
 
@@ -355,6 +356,7 @@ size_t jsi_look(jobsched *s)
     (void)pthread_mutex_lock(&s->lock);
     if (s->state == JSI_STARTED) {
         jsi_replace_look_locked(s);
+        jsi_leader_yield_locked(s);
         look_again_locked(s);
     }
     (void)pthread_mutex_unlock(&s->lock);

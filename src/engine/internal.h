@@ -225,9 +225,11 @@ struct jobsched {
     int64_t wall_minus_mono_ms; /* as last seen by the tick: a change is a clock step */
     int64_t ticked_at_mono_ms;  /* -1: never */
     bool tick_again, elect_again, keep_now;
-    bool keep_sleeps;  /* on keep_fd */
-    bool leader_fresh; /* this node has just come to lead, and has not caught up */
-    bool leader_shy;   /* it was asked to hand over: others go first */
+    bool keep_sleeps;            /* on keep_fd */
+    bool leader_fresh;           /* this node has just come to lead, and has not caught up */
+    bool leader_shy;             /* it was asked to hand over, or yields: others go first */
+    int64_t leads_mono_ms;       /* since when it leads */
+    int64_t leader_look_mono_ms; /* when it looks at all jobs again */
     bool strays; /* an ask or a run outlived its job's registration: a later job of that name may be
                     granted the same run "again" */
 
@@ -449,6 +451,9 @@ void jsi_leader_stopped_locked(jobsched *s, jobsched_run *run, int reason);
 void jsi_leader_resign_locked(jobsched *s);
 /* Waits for job->next_ms, unless this node leads. */
 void jsi_leader_arm_locked(jobsched *s, jsi_job *job);
+/* Who leads lets others lead where it has not all definitions in force. */
+void jsi_leader_yield_locked(jobsched *s);
+int64_t jsi_leader_next_locked(const jobsched *s); /* when this or jsi_leader_refresh() is due */
 /* A round of the elector: catches up with what was done while others led. */
 size_t jsi_leader_refresh(jobsched *s);
 

@@ -73,6 +73,7 @@ void jsi_leader_granted_locked(jobsched *s, jobsched_run *run)
 {
     s->leader_run = run;
     s->leader_fresh = true;
+    s->leads_mono_ms = jsi_mono(s);
     s->executing--; /* it takes no worker */
     run->state = JSI_RUN_PENDING;
     jobsched_event event = jsi_event(JOBSCHED_EVENT_LEADER_GAINED, run->job, run);
@@ -106,6 +107,31 @@ void jsi_leader_resign_locked(jobsched *s)
     }
 }
 
+static int64_t yields_at(const jobsched *s)
+{
+    return s->leader_run == NULL || jsi_list_is_empty(&s->stood)
+               ? JOBSCHED_NONE
+               : s->leads_mono_ms + JSI_LEADER_YIELD_MS;
+}
+
+int64_t jsi_leader_next_locked(const jobsched *s)
+{
+    bool looks = s->leader_run != NULL && s->driver->jobs != NULL;
+    return s->state != JSI_STARTED
+               ? JOBSCHED_NONE
+               : jsi_earlier(yields_at(s), looks ? s->leader_look_mono_ms : JOBSCHED_NONE);
+}
+
+/* A job that stands down here is fired by nobody while this node leads, though others may have its
+ * definition: during a roll-out most of all. So they go first, and if none of them has all that is
+ * in force, each has its turn. */
+void jsi_leader_yield_locked(jobsched *s)
+{
+    if (jsi_mono(s) >= yields_at(s)) {
+        jsi_run_stop_locked(s, s->leader_run, JOBSCHED_STOP_CANCELLED);
+    }
+}
+
 void jsi_leader_arm_locked(jobsched *s, jsi_job *job)
 {
     if (s->leader_run != NULL) {
@@ -120,21 +146,28 @@ void jsi_leader_arm_locked(jobsched *s, jsi_job *job)
 }
 
 /* While others lead, a job's mark moves without this node's doing. To go through what they have
- * done, range by range, would take long after a long time. */
+ * done, range by range, would take long after a long time. And where another definition came in
+ * force, this one's instants may never tell. */
 static int refresh(const jobsched_job_record *record, void *visit_data)
 {
     jobsched *s = visit_data;
     (void)pthread_mutex_lock(&s->lock);
     jsi_job *job = jsi_map_find(&s->jobs, record->job);
-    bool known = job != NULL && job->phase == JSI_JOB_ARMED && job->predecessor == NULL &&
-                 !record->removed && record->version == job->spec.version &&
-                 strcmp(record->definition, job->definition) == 0;
-    if (known && (record->mark_at_ms > job->mark_ms || record->generation != job->generation)) {
+    bool known =
+        job != NULL && !job->leads && job->predecessor == NULL && !record->removed &&
+        (job->phase == JSI_JOB_ARMED || (job->phase == JSI_JOB_IDLE && job->generation != 0));
+    bool newer = known && record->generation != job->generation;
+    bool own = known && record->version == job->spec.version &&
+               strcmp(record->definition, job->definition) == 0;
+    if (own && (newer || record->mark_at_ms > job->mark_ms)) {
         job->generation = record->generation;
         job->mark_ms = record->mark_at_ms;
         job->last_end_ms = record->last_end_at_ms;
         jsi_due_disarm(&s->due, &job->due);
         jsi_job_rearm_locked(s, job);
+    } else if (newer && !own) {
+        jsi_due_disarm(&s->due, &job->due);
+        jsi_look_locked(s, job);
     }
     (void)pthread_mutex_unlock(&s->lock);
     return 0;
@@ -143,10 +176,15 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
 size_t jsi_leader_refresh(jobsched *s)
 {
     (void)pthread_mutex_lock(&s->lock);
-    bool fresh = s->leader_fresh && s->leader_run != NULL;
-    s->leader_fresh = s->leader_fresh && fresh;
+    bool leads = s->leader_run != NULL && s->state == JSI_STARTED;
+    bool again = leads && s->driver->jobs != NULL && jsi_mono(s) >= s->leader_look_mono_ms;
+    bool fresh = s->leader_fresh && leads;
+    s->leader_fresh = fresh;
+    if (fresh || again) {
+        s->leader_look_mono_ms = jsi_mono(s) + JSI_LEADER_LOOK_MS;
+    }
     (void)pthread_mutex_unlock(&s->lock);
-    if (!fresh) {
+    if (!fresh && !again) {
         return 0;
     }
     if (s->driver->jobs != NULL) {

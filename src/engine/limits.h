@@ -74,6 +74,12 @@ enum {
     /* How often those that stand by ask whether somebody leads: a takeover after a clean stop
      * takes this long, and each of them costs two requests a second. */
     JSI_LEADER_AGAIN_MS = 500,
+    /* Who leads without the definition in force of some job lets others lead after this. If nobody
+     * else does, nothing is fired for two seconds each time. */
+    JSI_LEADER_YIELD_MS = 30 * 1000,
+    /* How often the leader reads all jobs, in one request: so long may a definition that another node
+     * put in force wait for it, if its own has nothing due. */
+    JSI_LEADER_LOOK_MS = 60 * 1000,
 
     /* Definitions in force that one round of the elector looks at, so that claims come in between.
      * Jobs that stand down are looked at again every lease, but not more often than this and not

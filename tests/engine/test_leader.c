@@ -342,6 +342,35 @@ static void test_open_that_fails_leaks_nothing(void **state)
     world_close(&world);
 }
 
+/* G14: who leads hears within a minute of a definition that others put in force, though its own has
+ * nothing due, and then lets them lead: nobody else fires it. Where nobody leads, it does again. */
+static void test_who_lacks_a_definition_yields(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0}, other = {0};
+    begin(&world, &job);
+    jobsched_job_spec spec = world_spec(&world, &other, "other", "@every 10h");
+    world_add(&world, &spec);
+    world_run(&world, 10000);
+    assert_equal(jobsched_is_leader(world.s), 1);
+    jobsched_announcement item = {.job = "other", .definition = "another"};
+    jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM, .timeout_ms = 1000};
+    assert_equal(jobsched_backend_single()->announce(world.fake.inner, &call, &item, 1), 0);
+    world_run(&world, JSI_LEADER_LOOK_MS + 1000);
+    assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_JOB_STOOD_DOWN, "other"), 1);
+    assert_equal(told(&world, JOBSCHED_EVENT_LEADER_LOST), 1);
+    world_run(&world, 5000);
+    assert_equal(told(&world, JOBSCHED_EVENT_LEADER_GAINED), 2);
+    assert_equal(jobsched_is_leader(world.s), 1);
+    world_run(&world, JSI_LEADER_YIELD_MS - 20000);
+    assert_equal(told(&world, JOBSCHED_EVENT_LEADER_LOST), 1);
+    world_run(&world, 10000); /* and others have their turn again */
+    assert_equal(told(&world, JOBSCHED_EVENT_LEADER_LOST), 2);
+    world_check_accounted(&world, "job", "@every 1s", WORLD_BEGIN_MS, world_now(&world) - 5000);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_reserved_names_are_refused),
         cmocka_unit_test(test_without_leader_mode),
         cmocka_unit_test(test_open_that_fails_leaks_nothing),
+        cmocka_unit_test(test_who_lacks_a_definition_yields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
