@@ -14,11 +14,17 @@
  *   less a margin. Such a call returns in half of the time that is left until then.
  *
  *   While runs go on here, the keeper thread looks at the socket some times in each grace, so that
- *   "last known to live" is not long ago even where a thread wakes late.
+ *   "last known to live" is not long ago even where a thread wakes late. Where it does not wake at
+ *   all, the run's own question looks (jsi_pg_vouch).
+ *
+ *   A node that comes back later than its grace may have lost runs that it believes in. So it vouches
+ *   for none until the engine has heard of all, and does not trust a grant that was under way.
  *
  *   A restart of the server ends all sessions at once, and their owners need as long as they need
  *   to come back. So takers do not count it as proof (boot() in sql/node.sql), but watch the
- *   heartbeat for a lease; and a node that finds nobody there keeps its runs for their leases.
+ *   heartbeat for a lease; and a node that was told goodbye by the server, and finds nobody there,
+ *   keeps its runs for their leases. That nobody is there proves nothing by itself: a firewall, or a
+ *   proxy that is gone, refuses as well.
  *
  *   A statement that is not answered in time says nothing about the session, so it is put aside
  *   and not closed, until a new one has taken its place or it answers after all: a server that
