@@ -145,7 +145,7 @@ static void test_full_file_system_is_waited_for(void **state)
     t.broken_ms = fleet_now_ms();
     fill_up(f, filler);
     t.unknown = !mounted; /* SQLite does not tell why a commit failed */
-    trouble_endure(f, &t, mounted ? JOBSCHED_EFULL : TROUBLE_ANY_CODE);
+    trouble_endure(f, &t, mounted ? JOBSCHED_EFULL : TROUBLE_AWAY);
     t.cured_ms = fleet_now_ms();
     if (mounted) {
         assert_int_equal(unlink(filler), 0);

@@ -10,7 +10,7 @@ enum { TROUBLE_LEASE_MS = 3000, TROUBLE_JOBS = 7 };
 
 /* In place of a code. Nobody can tell whether the server works on it: EUNKNOWN or EUNREACHABLE, and
  * every failure is one of them. */
-enum { TROUBLE_AWAY = 1, TROUBLE_ANY_CODE = 2 };
+enum { TROUBLE_AWAY = 1 };
 
 /* The last one runs for a minute. */
 extern const check_job trouble_jobs[TROUBLE_JOBS];
