@@ -43,11 +43,12 @@ static struct sleeper {
     int known, count, ms[SLEEPS];
 } sleepers[SLEEPERS];
 
-int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+JOBSCHED_API int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+JOBSCHED_API int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
 
-/* In the place of poll(): nothing but the keeper threads waits so for a hang-up. */
-int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+/* In the place of poll(), also for the libraries of sanitizers. Nothing but the keeper threads waits
+ * so for a hang-up. */
+JOBSCHED_API int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
     if (count == 2 && fds[1].events == POLLRDHUP && timeout_ms > 0) {
         (void)pthread_mutex_lock(&sleep_lock);
