@@ -26,7 +26,7 @@ DECLARE
     v_locked boolean[];
     v_quarantine bigint;
     v_lost_at bigint;
-    v_until bigint;
+    v_waits boolean;
     v_floor bigint;
     v_grants bigint := 0;
     v_places bigint[] := '{}';
@@ -42,6 +42,8 @@ BEGIN
         INTO v_locked FROM unnest(a_jobs) WITH ORDINALITY AS u(job, place);
     -- After the locks, so that no run is granted before the last one ended.
     o_now := @S@.now_ms();
+    v_waits := v_quarantine > o_now
+        OR o_now - v_lost_at < (SELECT max(l) FROM unnest(a_lease_ms) AS l);
     FOR c IN SELECT u.*, count(*) OVER (PARTITION BY u.job) AS times, f.id, f.mark_ms, f.token,
         f.last_end_ms, f.generation AS stored, f.paused, f.removed, (SELECT bool_or(h.node = a_node)
             FROM @S@.run h WHERE h.fence = f.id AND h.outcome = 1) AS mine
@@ -65,13 +67,11 @@ BEGIN
         o_holder := NULL;
         o_holder_node := NULL;
         o_holder_beat := NULL;
-        -- A forgotten run of this job has a lease like this one, whatever others have. (126 years)
-        v_until := greatest(v_quarantine, v_lost_at + least(c.lease_ms, 4000000000000));
         IF NOT c.locked THEN
             o_answer := 11;
             o_wait_ms := 10 + floor(random() * 40)::bigint;
         ELSIF c.times = 1 AND c.kind <= 1 AND NOT c.removed AND c.stored = c.generation
-            AND v_until <= o_now THEN
+            AND NOT v_waits THEN
             IF c.scheduled_ms <= c.mark_ms THEN
                 o_answer := CASE WHEN c.mine THEN 0 ELSE 3 END; -- mine: perhaps just this
             ELSIF c.mark_ms <> c.after_ms THEN
@@ -105,7 +105,8 @@ BEGIN
             SELECT * INTO o_answer, o_token, o_attempt, o_mark_ms, o_last_end_ms, o_granted_ms,
                 o_wait_ms, o_holder_token, o_since_ms, o_holder, o_holder_node, o_holder_beat
                 FROM @S@.claim_one(a_ns, a_node, a_node_name,
-                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_until, v_floor,
+                    a_grants_max <> 0 AND v_grants >= a_grants_max, v_quarantine,
+                    v_lost_at, v_floor,
                     a_history_count, a_history_age_ms, a_watched, a_beats, a_stood_ms, c.job,
                     c.request, c.generation, c.scheduled_ms, c.after_ms, c.lease_ms, c.delay_ms,
                     c.skip_first_ms, c.skip_count, c.skip_outcome, c.kind, c.when_held,
@@ -166,8 +167,9 @@ $fn$;
 
 -- One claim by all rules, in the order of backend.h. The job's lock is held.
 CREATE FUNCTION @S@.claim_one(a_ns text, a_node uuid, a_node_name text, a_full boolean,
-    a_quarantine bigint, a_floor bigint, a_history_count bigint, a_history_age_ms bigint, a_watched uuid[],
-    a_beats bigint[], a_stood_ms bigint[], c_job text, c_request text, c_generation bigint,
+    a_quarantine bigint, a_lost_at bigint, a_floor bigint, a_history_count bigint,
+    a_history_age_ms bigint, a_watched uuid[], a_beats bigint[], a_stood_ms bigint[],
+    c_job text, c_request text, c_generation bigint,
     c_scheduled_ms bigint, c_after_ms bigint, c_lease_ms bigint, c_delay_ms bigint,
     c_skip_first_ms bigint, c_skip_count bigint, c_skip_outcome integer, c_kind integer,
     c_when_held integer, c_recover integer, c_recover_limit bigint, OUT o_answer integer,
@@ -238,9 +240,10 @@ BEGIN
     ELSIF f.generation <> c_generation THEN
         o_answer := 7;
         RETURN;
-    ELSIF a_quarantine > v_now THEN
+    ELSIF a_quarantine > v_now OR (a_lost_at > 0 AND v_now - a_lost_at < c_lease_ms) THEN
+        -- A forgotten run of this job has a lease like this one, whatever others have.
         o_answer := 11;
-        o_wait_ms := least(a_quarantine - v_now, 1000);
+        o_wait_ms := least(greatest(a_quarantine - v_now, c_lease_ms - (v_now - a_lost_at)), 1000);
         RETURN;
     END IF;
 
