@@ -185,7 +185,10 @@ static int64_t vouch(void *backend)
 {
     const struct sim_node *node = backend;
     const struct sim_world *world = node->world;
-    if (!world->vouches || node->lost_at_ms != JOBSCHED_NONE) {
+    if (!world->vouches) {
+        return JOBSCHED_NONE;
+    }
+    if (node->lost_at_ms != JOBSCHED_NONE) {
         return node->lost_at_ms;
     }
     return sim_mono_ms(node) + world->model.grace_ms - SIM_NOTICE_MS;

@@ -54,6 +54,10 @@ void model_enter(struct model *model, struct model_handle *handle, const char *n
             place = old;
         }
     }
+    for (size_t i = 0; i < MODEL_NODES_MAX && place == NULL; i++) {
+        bool over = sim_process_is_over(model->world, model->nodes[i].number);
+        place = over ? &model->nodes[i] : NULL; /* its runs are those of a node unknown: dead */
+    }
     if (place == NULL) {
         abort();
     }

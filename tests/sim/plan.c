@@ -243,7 +243,7 @@ static void plan_size(struct sim_world *world)
     static const int64_t graces[3] = {0, 500, -1};
     world->model.grace_ms = graces[sim_below(&random, 3)];
     random = sim_random_of(config->seed, 7, 0);
-    world->vouches = world->model.grace_ms > 0 && sim_chance(&random, 70);
+    world->vouches = world->model.grace_ms > 0 && sim_chance(&random, 50);
     if (config->quiet_ms == 0) {
         config->quiet_ms = 20 * world->lease_ms + 10 * MINUTE;
     }

@@ -103,6 +103,13 @@ static bool asks(struct sim_node *node, struct sim_exec *exec)
     return lost;
 }
 
+void sim_execs_look(struct sim_node *node)
+{
+    for (struct sim_exec *exec = node->execs; exec != NULL; exec = exec->next) {
+        (void)asks(node, exec);
+    }
+}
+
 void sim_run_stop(jobsched_run *run, int reason, void *user_data)
 {
     const struct sim_registration *registration = user_data;

@@ -4,7 +4,16 @@
 #include <stdlib.h>
 
 /* What SIM_EVENT_ACT does (its b). */
-enum act { ACT_CRASH, ACT_RESTART, ACT_FREEZE, ACT_CONTROL, ACT_SESSION, ACT_NOTICE, ACT_SUSPEND };
+enum act {
+    ACT_CRASH,
+    ACT_RESTART,
+    ACT_FREEZE,
+    ACT_CONTROL,
+    ACT_SESSION,
+    ACT_NOTICE,
+    ACT_SUSPEND,
+    ACT_CANARY
+};
 
 static void act_at(struct sim_world *world, int64_t at_ms, enum act act, int episode, int node)
 {
@@ -66,6 +75,14 @@ static void step_server_clock(struct sim_world *world, struct sim_random *random
 /* Node by node, each down for a moment; sometimes to an older release. */
 static void roll_out(struct sim_world *world, int number, struct sim_random *random)
 {
+    if (sim_chance(random, 25)) { /* one node alone, for a while */
+        int node = (int)sim_below(random, world->config.nodes);
+        world->injected[SIM_ROLLOUT]++;
+        act_at(world, world->now_ms, ACT_CANARY, number, node);
+        act_at(world, world->now_ms + sim_between(random, 1, 5) * world->lease_ms, ACT_RESTART,
+               number, node);
+        return;
+    }
     bool back = world->release > 0 && sim_chance(random, 25);
     world->release += back ? -1 : 1;
     world->injected[SIM_ROLLOUT]++;
@@ -254,6 +271,11 @@ void sim_act(struct sim_world *world, const struct sim_event *event)
         break;
     case ACT_NOTICE:
         sim_node_session_lost(node);
+        break;
+    case ACT_CANARY:
+        if (!sim_node_is_frozen(node)) {
+            sim_node_restart(node, sim_scaled(&random, 0, 5000), world->release + 1);
+        }
         break;
     case ACT_SUSPEND:
         suspend(world, node, event->a, &random);

@@ -322,6 +322,10 @@ void sim_node_settle(struct sim_node *node)
 void sim_node_resume(struct sim_node *node, enum sim_lane lane)
 {
     struct sim_thread *thread = &node->threads[lane];
+    if (lane == SIM_KEEP && thread->wait == SIM_REPLY && !node->crashes &&
+        !sim_node_is_frozen(node)) {
+        sim_execs_look(node); /* just before the keeper hears its answer */
+    }
     node->running = lane;
     thread->ticket++;
     thread->busy = fiber_resume(&thread->fiber);

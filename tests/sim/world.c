@@ -132,6 +132,23 @@ static struct sim_event pop(struct sim_world *world)
 
 /* ---- events ------------------------------------------------------------------------------ */
 
+/* A thread whose answer has come gets its turn late. Not where the end of a session must be heard
+ * in time. */
+static bool is_put_off(struct sim_world *world, struct sim_event *event)
+{
+    bool must_hear = world->model.grace_ms > 0 && !world->vouches;
+    if (world->active[SIM_STARVE] == 0 || must_hear || event->c != 0 ||
+        !sim_chance(&world->random, world->percent / 4)) {
+        return false;
+    }
+    world->injected[SIM_STARVE]++;
+    sim_trouble_now(world);
+    event->c = 1; /* once is enough */
+    event->at_ms = world->now_ms + sim_scaled(&world->random, 1, world->lease_ms);
+    sim_push(world, *event);
+    return true;
+}
+
 static void take_of_process(struct sim_world *world, struct sim_event *event)
 {
     struct sim_node *node = sim_node_of_process(world, event->number);
@@ -148,8 +165,16 @@ static void take_of_process(struct sim_world *world, struct sim_event *event)
         sim_push(world, *event);
         return;
     }
+    if (event->kind == SIM_EVENT_RESUME && !server_side && is_put_off(world, event)) {
+        return;
+    }
     if (node->thaw_ms == world->now_ms) {
         sim_trouble_now(world); /* which it was for as long as it stood still */
+        if (event->kind == SIM_EVENT_LOOK && event->c == 0 && sim_chance(&world->random, 50)) {
+            event->c = 1; /* any of its threads may get its turn first */
+            sim_push(world, *event);
+            return;
+        }
     }
     if (event->kind == SIM_EVENT_RESUME) {
         sim_node_resume(node, (enum sim_lane)event->a);

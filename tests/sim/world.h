@@ -323,6 +323,8 @@ int sim_run_callback(jobsched_run *run, void *user_data);
 void sim_run_stop(jobsched_run *run, int reason, void *user_data);
 void sim_exec_due(struct sim_node *node, int job, uint64_t token);
 void sim_execs_drop(struct sim_node *node);
+/* All callbacks of the node look whether they should stop. */
+void sim_execs_look(struct sim_node *node);
 bool sim_run_goes_on(struct sim_world *world, uint64_t number, int job, uint64_t token);
 
 /* ---- driver.c, net.c ---------------------------------------------------------------- */
