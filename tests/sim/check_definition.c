@@ -92,7 +92,7 @@ static void put_in_force(struct sim_world *world, int job, uint64_t number,
         }
     }
     one->said = (struct check_said){.known = true, .revision = revision, .version = item->version};
-    one->changed_ms = world->now_ms;
+    one->changed_ms = world->disturbed_ms = world->now_ms; /* who stands down looks again */
     one->removed = one->removed && !larger;
     int64_t now_ms = sim_server_ms(world);
     one->mark_ms = one->mark_ms < now_ms ? now_ms : one->mark_ms;
