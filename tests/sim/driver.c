@@ -84,7 +84,9 @@ static int announce(void *backend, jobsched_call *call, jobsched_announcement *i
     struct sim_request request = {
         .operation = SIM_ANNOUNCE, .call = call, .items = items, .count = count};
     int code = sim_carry(backend, SIM_ELECT, &request);
-    if (code == JOBSCHED_OK) {
+    const struct sim_node *node = backend;
+    /* What the store has forgotten meanwhile is not so any more. */
+    if (code == JOBSCHED_OK && request.epoch == node->world->model.now.epoch) {
         check_answered(backend, items, count);
     }
     return code;
