@@ -155,6 +155,9 @@ bool jsi_keep_may_claim_locked(jobsched *s)
 {
     if (s->lost_at_mono_ms == JOBSCHED_NONE && !jsi_keep_is_vouched_locked(s)) {
         jsi_rest_locked(s); /* or a backend that renews and does not vouch is asked without end */
+    } else if (s->lost_at_mono_ms == JOBSCHED_NONE && jsi_mono(s) <= s->lost_told_mono_ms) {
+        jsi_rest_locked(s); /* as a grant that is doubtful would be, all within one millisecond */
+        return false;
     }
     return s->lost_at_mono_ms == JOBSCHED_NONE;
 }

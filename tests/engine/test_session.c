@@ -124,6 +124,32 @@ static void test_nothing_is_claimed_without_a_session(void **state)
     end(&world, &job);
 }
 
+/* G11: a loss that is told and mended within one millisecond: what was claimed in it would be doubtful
+ * for as long as it lasts, and asked for again without end. It waits for the next. */
+static void test_nothing_is_claimed_in_the_instant_of_a_loss(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    begin(&world, &job);
+    jobsched_run *first = job.pending;
+    lose(&world, 1);
+    (void)pthread_mutex_lock(&world.s->lock);
+    world.s->keep_now = true;
+    (void)pthread_mutex_unlock(&world.s->lock);
+    (void)jsi_keep(world.s);
+    assert_true(world.s->lost_at_mono_ms == JOBSCHED_NONE);
+    uint64_t before = fake_backend_calls(&world.fake, FAKE_CLAIM);
+    assert_equal(jobsched_trigger(world.s, "job", "soon", NULL), 0);
+    (void)world_settle(&world);
+    assert_equal(fake_backend_calls(&world.fake, FAKE_CLAIM), before);
+    world_run(&world, 1000);
+    assert_equal(job.calls, 2);
+    assert_equal(fake_backend_calls(&world.fake, FAKE_CLAIM), before + 1);
+    assert_equal(jobsched_run_finish(first, 0), 0);
+    end(&world, &job);
+}
+
 /* ---- a grant that is heard of late ------------------------------------------ */
 
 struct race {
@@ -486,6 +512,7 @@ int main(void)
         cmocka_unit_test(test_the_tick_comes_in_time),
         cmocka_unit_test(test_a_renewal_in_time_restores_the_lease),
         cmocka_unit_test(test_nothing_is_claimed_without_a_session),
+        cmocka_unit_test(test_nothing_is_claimed_in_the_instant_of_a_loss),
         cmocka_unit_test(test_a_grant_amid_the_loss_is_asked_for_again),
         cmocka_unit_test(test_a_grant_amid_a_mended_loss_is_asked_for_again),
         cmocka_unit_test(test_a_grant_that_was_passed_on_is_not_begun),
