@@ -112,11 +112,11 @@ static size_t failures(pair *p, int node, int64_t since_ms)
 
 /* The connection of the first node ends in the midst of the claim of one instant, in which all its
  * jobs are due. The other one is slow meanwhile. out_start: of the marked job. */
-static void cut_around_claim(pair *p, int trouble, record *out_start)
+static void cut_around_claim(pair *p, int fault, record *out_start)
 {
     fleet *f = p->f;
     char digits[24];
-    if (trouble == PROXY_CUT_AFTER_REPLY) {
+    if (fault == PROXY_CUT_AFTER_REPLY) {
         p->patience = patient;
         begin(p, &quiet, 1, "");
     } else {
@@ -126,7 +126,7 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
     int64_t due_ms = check_next(&quiet, fleet_now_ms() + 1500);
     (void)snprintf(digits, sizeof digits, "%lld", (long long)due_ms);
     fleet_wait_until(due_ms - 700); /* in the quiet part of the second before */
-    proxy_trap(p->links[0], digits, trouble);
+    proxy_trap(p->links[0], digits, fault);
     fleet_wait_until(due_ms);
     fleet_wait_accounted(f, due_ms);
     assert_int_equal(proxy_caught(p->links[0]), 1);
@@ -147,7 +147,7 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
                             .event = FLEET_ANY_FAILURE,
                             .node = 0,
                             .after_us = (due_ms - 700) * 1000};
-    if (trouble != PROXY_CUT_AFTER_REPLY) {
+    if (fault != PROXY_CUT_AFTER_REPLY) {
         /* It was sent, so nobody knows: never won, never lost, but asked again. */
         record event = fleet_wait_record(f, "the node tells", FLEET_SOON_MS, &failed);
         printf("%s\n", event.text);
@@ -166,7 +166,7 @@ static void cut_around_claim(pair *p, int trouble, record *out_start)
     assert_int_equal(row.token, out_start->token);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_INTERRUPTED], 0);
     assert_int_equal(report.outcomes[JOBSCHED_OUTCOME_SKIPPED_MISFIRE], 0);
-    if (trouble == PROXY_CUT_AFTER_REPLY) {
+    if (fault == PROXY_CUT_AFTER_REPLY) {
         /* The next request, which reports the run, has made a new connection. */
         assert_int_equal(failures(p, 0, due_ms - 700), 0);
     }
