@@ -164,8 +164,7 @@ bool jsi_keep_may_claim_locked(jobsched *s)
 
 bool jsi_keep_is_doubtful_locked(jobsched *s, int64_t sent_mono_ms)
 {
-    return !JSI_MUTANT(grant_over_loss) &&
-           (!jsi_keep_is_vouched_locked(s) || sent_mono_ms <= s->lost_told_mono_ms);
+    return !jsi_keep_is_vouched_locked(s) || sent_mono_ms <= s->lost_told_mono_ms;
 }
 
 /* A beat's worth of time is left twice, so to ask again well within it is soon enough. But once

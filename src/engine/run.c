@@ -94,8 +94,13 @@ void jsi_run_renewed_locked(jobsched *s, jobsched_run *run, int64_t sent_mono_ms
      * been told. */
     int64_t seen_ms = atomic_load(&run->lease_until_mono_ms);
     if (jsi_mono(s) < seen_ms || JSI_MUTANT(lease_revives)) {
+        int64_t lease_ms =
+            JSI_MUTANT(renewal_from_reply) ? run->job->lease_ms : safe_lease_ms(run->job);
         (void)atomic_compare_exchange_strong(&run->lease_until_mono_ms, &seen_ms,
-                                             sent_mono_ms + safe_lease_ms(run->job));
+                                             sent_mono_ms + lease_ms);
+        if (JSI_MUTANT(lease_revives)) {
+            atomic_store(&run->stop_reason, JOBSCHED_STOP_NONE);
+        }
     }
 }
 

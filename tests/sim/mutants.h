@@ -19,7 +19,6 @@
     X(finish_once)                                                                                 \
     X(flips_back)                                                                                  \
     X(gone_is_kept)                                                                                \
-    X(grant_over_loss)                                                                             \
     X(held_is_over)                                                                                \
     X(keeper_gives_up)                                                                             \
     X(lease_by_wall)                                                                               \

@@ -28,10 +28,12 @@ held_is_over G11 20
 keeper_gives_up G8 20 --only errors
 lease_by_wall G11 10 --only node-clock,partition
 lease_from_reply G5 60 --only freeze,latency
+lease_revives G5 60 --only partition,freeze
 lease_too_long G5 10 --only partition,freeze
 never_back G14 40 --only rollout
 pending_is_over G9 10 --only none
 rearm_from_now G9 10 --only outage
+renewal_from_reply G5 60 --only slow-reply,freeze
 repeat_is_new G1 10
 replace_anyway G14 10 --only rollout
 session_end_ignored G5 10 --only session,errors
