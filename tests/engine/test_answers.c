@@ -100,6 +100,33 @@ static void test_done_means_elsewhere(void **state)
     world_close(&world);
 }
 
+/* Rivals' bug 6: who looks late and loses goes on from the occurrence that it lost, not from when it
+ * lost it: the next one is in time, also where it is due already by then. */
+static void test_who_loses_late_keeps_the_grid(void **state)
+{
+    (void)state;
+    enum { PERIOD_MS = 10000 };
+    static const int64_t late_ms[] = {0, 1, 7000, 9999, 15000};
+    struct world world;
+    struct other other;
+    struct world_job job = {0};
+    begin(&world, &other, &job, "@every 10s");
+    for (int i = 0; i < 5; i++) {
+        int64_t lost_ms = WORLD_BEGIN_MS + PERIOD_MS * (2 * i + 1);
+        other.after_ms = lost_ms - PERIOD_MS;
+        other.claims_ms = lost_ms;
+        world_jump(&world, lost_ms + late_ms[i] - world_now(&world));
+        assert_equal(other.claims_ms, 0); /* it was first */
+        bool is_due = late_ms[i] >= PERIOD_MS;
+        assert_equal(job.calls, is_due ? i + 1 : i);
+        world_run(&world, is_due ? 0 : PERIOD_MS - late_ms[i]);
+        assert_equal(job.calls, i + 1);
+        assert_equal(world.calls[i].scheduled_ms, lost_ms + PERIOD_MS);
+    }
+    world_check_accounted(&world, "shared", "@every 10s", WORLD_BEGIN_MS, world_now(&world));
+    world_close(&world);
+}
+
 /* MOVED: somebody else went part of the way; this node goes on from there and skips nothing twice. */
 static void test_moved_goes_on_from_the_mark(void **state)
 {
@@ -421,6 +448,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_done_means_elsewhere),
+        cmocka_unit_test(test_who_loses_late_keeps_the_grid),
         cmocka_unit_test(test_moved_goes_on_from_the_mark),
         cmocka_unit_test(test_early_waits_for_the_backend),
         cmocka_unit_test(test_wrong_node_clock_changes_nothing),
