@@ -124,6 +124,85 @@ static void test_deploys_do_not_starve_a_weekly_job(void **state)
     world_close(&world);
 }
 
+/* Rivals' bug 7: what this process has taken from its queue and nobody has granted yet is as due as
+ * before for whoever comes after it: nothing but a grant moves the mark. */
+static void test_what_was_taken_and_not_granted_stays_due(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        struct world world;
+        struct world_job before = {0}, after = {0};
+        world_begin(&world, "fake:");
+        jobsched_job_spec spec = world_spec(&world, &before, "job", "@every 60s");
+        world_add(&world, &spec);
+        (void)world_settle(&world);
+        test_clock_advance(&world.clock, 60000);
+        (void)jsi_tick(world.s);
+        if (asked) {
+            int64_t again_ms;
+            fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 1, false);
+            (void)jsi_elect(world.s, &again_ms);
+        }
+        assert_equal(world.fake.calls[FAKE_CLAIM], asked);
+        /* All that this process knew of the job is gone, as after a crash. */
+        assert_equal(jobsched_withdraw(world.s, "job"), 0);
+        assert_equal(before.freed, 1);
+        spec = world_spec(&world, &after, "job", "@every 60s");
+        world_add(&world, &spec);
+        world_run(&world, 5000);
+        assert_equal(before.calls, 0);
+        assert_equal(after.calls, 1);
+        assert_equal(world.calls[0].scheduled_ms, WORLD_BEGIN_MS + 60000);
+        world_check_accounted(&world, "job", "@every 60s", WORLD_BEGIN_MS, world_now(&world));
+        world_close(&world);
+    }
+}
+
+static int64_t tick_age(struct world *world)
+{
+    jobsched_stats stats;
+    JOBSCHED_INIT(&stats);
+    assert_equal(jobsched_stats_read(world->s, &stats), 0);
+    return stats.last_tick_age_ms;
+}
+
+/* Rivals' bug 18: a tick that stands still is seen by its age, though heartbeats and claims go on and
+ * nothing fails. One that is well is never older than its bound, also with nothing due for a year;
+ * and one that comes back catches up. */
+static void test_a_tick_that_stands_still_is_seen(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job yearly = {0}, job = {0};
+    world_begin(&world, "fake:");
+    assert_equal(tick_age(&world), -1); /* it has never looked */
+    jobsched_job_spec spec = world_spec(&world, &yearly, "yearly", "0 0 1 1 *");
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    for (int i = 0; i < 100; i++) {
+        int64_t span_ms = jsi_tick(world.s) - test_clock_mono(&world.clock);
+        assert_at_most(span_ms, JSI_TICK_SLEEP_MAX_MS);
+        test_clock_advance(&world.clock, span_ms);
+        assert_equal(tick_age(&world), span_ms);
+    }
+    spec = world_spec(&world, &job, "job", "@every 10s");
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    for (int64_t stood_ms = 10000; stood_ms <= 3600000; stood_ms += 10000) {
+        int64_t again_ms;
+        test_clock_advance(&world.clock, 10000);
+        (void)jsi_keep(world.s);
+        (void)jsi_elect(world.s, &again_ms);
+        assert_equal(tick_age(&world), stood_ms);
+    }
+    assert_equal(job.calls, 0);
+    assert_equal(world.s->stats.backend_errors, 0);
+    (void)world_settle(&world);
+    assert_equal(tick_age(&world), 0);
+    assert_equal(job.calls, 1);
+    world_close(&world);
+}
+
 /* The threshold is an option. */
 static void test_threshold_is_an_option(void **state)
 {
@@ -252,6 +331,8 @@ int main(void)
         BOTH(test_policies),
         BOTH(test_a_year_is_closed_in_bounded_steps),
         BOTH(test_deploys_do_not_starve_a_weekly_job),
+        cmocka_unit_test(test_what_was_taken_and_not_granted_stays_due),
+        cmocka_unit_test(test_a_tick_that_stands_still_is_seen),
         BOTH(test_threshold_is_an_option),
         BOTH(test_forward_step_is_a_misfire),
         BOTH(test_backward_step_never_fires_again),
