@@ -1,4 +1,4 @@
-/* Leases (G2, G5, G10; rivals' bugs 4, 10, 15): the deadline counts from when the request was sent;
+/* Leases (G2, G5, G10; rivals' bugs 10, 15, 19, 21): the deadline counts from when the request was sent;
  * a lost lease is seen by the run itself, at once and for good; renewals keep pace with the
  * shortest lease, survive failures, and reach every run. */
 #include "support/world.h"
@@ -10,6 +10,7 @@ struct hooks {
     enum fake_operation slow; /* takes slow_ms, of which the store's own step is in the middle */
     int64_t slow_ms;
     int32_t lease_answer; /* given to all renewals instead of the store's */
+    bool cancels;         /* another node cancels the job between the next grant and its answer */
 };
 
 static void before(struct fake_backend *fake, enum fake_operation operation, void *items,
@@ -23,10 +24,24 @@ static void before(struct fake_backend *fake, enum fake_operation operation, voi
     }
 }
 
+static void cancel_elsewhere(struct fake_backend *fake)
+{
+    jobsched_command command = {.verb = JOBSCHED_VERB_CANCEL, .job = "job"};
+    jobsched_call call = {.lane = JOBSCHED_LANE_ADMIN, .timeout_ms = 1000};
+    jobsched_control_result result;
+    JOBSCHED_INIT(&result);
+    assert_equal(jobsched_backend_single()->control(fake->inner, &call, &command, &result), 0);
+    assert_equal(result.running, 1);
+}
+
 static void after(struct fake_backend *fake, enum fake_operation operation, void *items,
                   size_t count)
 {
     struct hooks *hooks = fake->hook_data;
+    if (operation == FAKE_CLAIM && hooks->cancels) {
+        hooks->cancels = false;
+        cancel_elsewhere(fake);
+    }
     if (operation == hooks->slow) {
         test_clock_advance(&hooks->world->clock, hooks->slow_ms);
     }
@@ -275,6 +290,81 @@ static void test_cancel_is_heard(void **state)
     end(&world, &job);
 }
 
+/* Rivals' bug 19: a cancellation does not lose the race with the dispatch. One that another node
+ * makes before this node has heard of its grant is heard with the first heartbeat; one that is heard
+ * before a worker has come to the run keeps it from being called at all. Both reported a run. */
+static void test_cancel_amid_the_dispatch_is_heard(void **state)
+{
+    (void)state;
+    for (int called = 0; called < 2; called++) {
+        struct world world;
+        struct hooks hooks;
+        struct world_job job = {0};
+        int64_t again_ms;
+        begin(&world, &hooks, &job, 0);
+        hooks.cancels = called;
+        assert_equal(jobsched_trigger(world.s, "job", NULL, NULL), 0);
+        (void)jsi_elect(world.s, &again_ms);
+        assert_equal(world.s->active_count, 1);
+        if (called) {
+            world_run(&world, LEASE_MS / JSI_BEATS_PER_LEASE);
+            assert_equal(job.calls, 1);
+            assert_equal(jobsched_run_should_stop(job.pending), JOBSCHED_STOP_CANCELLED);
+            assert_equal(job.stop_reason, JOBSCHED_STOP_CANCELLED);
+            assert_equal(jobsched_run_finish(job.pending, JOBSCHED_ECANCELED), 0);
+        } else {
+            jobsched_control_result result;
+            JOBSCHED_INIT(&result);
+            assert_equal(jobsched_cancel(world.s, "job", &result), 0);
+            assert_equal(result.running, 1);
+            (void)jsi_keep(world.s);
+        }
+        (void)world_settle(&world);
+        assert_equal(job.calls, called);
+        assert_equal(world.s->active_count, 0);
+        struct world_ledger ledger = world_ledger_read(&world, "job");
+        assert_equal(ledger.count, 1);
+        assert_equal(ledger.rows[0].outcome, JOBSCHED_OUTCOME_CANCELLED);
+        world_ledger_free(&ledger);
+        world_close(&world);
+    }
+}
+
+/* Rivals' bugs 10 and 21: a stop ends no heartbeat. A run that goes on amid it, asked to stop or
+ * not, keeps its lease for as long as it takes, also when renewals fail now and then, and its outcome
+ * is written. */
+static void test_stop_keeps_leases_and_outcomes(void **state)
+{
+    (void)state;
+    for (int asked = 0; asked < 2; asked++) {
+        struct world world;
+        struct hooks hooks;
+        struct world_job job = {0};
+        begin(&world, &hooks, &job, 0);
+        grant(&world, &job);
+        assert_equal(jobsched_stop(world.s), 0);
+        if (asked) {
+            assert_fails(jobsched_drain(world.s, 0), JOBSCHED_ETIMEDOUT, "'job' (token 1)");
+        }
+        for (int i = 0; i < 20; i++) {
+            fake_backend_fail(&world.fake, FAKE_RENEW, JOBSCHED_EUNREACHABLE, 2, false);
+            world_run(&world, LEASE_MS);
+            assert_equal(jobsched_run_should_stop(job.pending),
+                         asked ? JOBSCHED_STOP_SHUTDOWN : JOBSCHED_STOP_NONE);
+            assert_at_most(SAFE_MS / 3, jobsched_run_lease_left_ms(job.pending));
+        }
+        fake_backend_fail(&world.fake, FAKE_FINISH, JOBSCHED_EUNREACHABLE, 2, false);
+        assert_equal(jobsched_run_finish(job.pending, 0), 0);
+        world_run(&world, 5000);
+        assert_equal(jobsched_drain(world.s, 0), 0);
+        struct world_ledger ledger = world_ledger_read(&world, "job");
+        assert_equal(ledger.count, 1);
+        assert_equal(ledger.rows[0].outcome, JOBSCHED_OUTCOME_SUCCEEDED);
+        world_ledger_free(&ledger);
+        world_close(&world);
+    }
+}
+
 /* The pace of heartbeats follows the shortest lease that is held, in both directions. */
 static void test_pace_follows_the_shortest_lease(void **state)
 {
@@ -410,6 +500,8 @@ int main(void)
         cmocka_unit_test(test_failed_renewals_are_repeated),
         cmocka_unit_test(test_gone_is_told_at_once),
         cmocka_unit_test(test_cancel_is_heard),
+        cmocka_unit_test(test_cancel_amid_the_dispatch_is_heard),
+        cmocka_unit_test(test_stop_keeps_leases_and_outcomes),
         cmocka_unit_test(test_pace_follows_the_shortest_lease),
         cmocka_unit_test(test_thousands_are_renewed_in_batches),
         cmocka_unit_test(test_progress_is_published_while_running),
