@@ -195,6 +195,51 @@ static void test_nodes_are_told(void **state)
     world_close(&world);
 }
 
+static jobsched_job_record look(struct world *world, const char *job)
+{
+    struct listed listed = {.count = 0};
+    assert_equal(jobsched_jobs(world->s, job, take_job, &listed), 0);
+    assert_equal(listed.count, 1);
+    return listed.jobs[0];
+}
+
+/* G7. Rivals' bug 20: a node's list of jobs is its own. Jobs that it does not have, or has no more,
+ * are neither removed nor touched by its start, its work, its withdrawals and its stop. */
+static void test_a_list_ends_no_job_of_others(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job mine = {0}, former = {0};
+    world_begin(&world, "fake:");
+    announce_elsewhere(&world, "theirs", "schedule=@every 1h\n", 0);
+    announce_elsewhere(&world, "their-paused", "schedule=@every 1h\n", 0);
+    control(&world, JOBSCHED_VERB_PAUSE, "their-paused");
+    jobsched_job_record theirs = look(&world, "theirs"), paused = look(&world, "their-paused");
+    jobsched_job_spec spec = world_spec(&world, &mine, "mine", "@every 10s");
+    world_add(&world, &spec);
+    spec = world_spec(&world, &former, "former", "@every 10s");
+    world_add(&world, &spec);
+    world_run(&world, 60000);
+    assert_equal(jobsched_withdraw(world.s, "former"), 0); /* a deploy that has it no more */
+    world_run(&world, 60000);
+    assert_equal(jobsched_stop(world.s), 0);
+    world_run(&world, 60000);
+    assert_equal(mine.calls, 12);
+    assert_equal(world.fake.calls[FAKE_CONTROL], 0);
+    const jobsched_job_record before[] = {theirs, paused},
+                              after[] = {look(&world, "theirs"), look(&world, "their-paused")};
+    for (int i = 0; i < 2; i++) {
+        assert_equal(after[i].removed, 0);
+        assert_equal(after[i].paused, before[i].paused);
+        assert_equal(after[i].mark_at_ms, before[i].mark_at_ms);
+        assert_equal(after[i].generation, before[i].generation);
+        assert_equal(after[i].token, 0);
+    }
+    assert_equal(look(&world, "former").removed, 0);
+    assert_equal(look(&world, "former").mark_at_ms, WORLD_BEGIN_MS + 60000);
+    world_close(&world);
+}
+
 struct stepper {
     struct world *world;
     int64_t step_ms; /* per look */
@@ -482,6 +527,7 @@ int main(void)
         cmocka_unit_test(test_next_instants_come_from_the_definition),
         cmocka_unit_test(test_calendars_count_where_they_are_known),
         cmocka_unit_test(test_nodes_are_told),
+        cmocka_unit_test(test_a_list_ends_no_job_of_others),
         cmocka_unit_test(test_wait_tells_the_outcome),
         cmocka_unit_test(test_wait_tells_what_it_does_not_know),
         cmocka_unit_test(test_wait_inside_a_callback_is_refused),
