@@ -38,6 +38,7 @@
 extern "C" {
 #endif
 
+/* 1 is the layout of the first release; what came before it had none that lasted. */
 #define JOBSCHED_BACKEND_ABI 1
 
 /* Bounds that the engine keeps and a backend may rely on. */
@@ -431,7 +432,9 @@ typedef struct jobsched_backend {
      * config.clock.mono_ms until which the store passes none of this node's runs on while
      * their leases last, by what a look at the proof that this node lives (a session) tells
      * now: so a process that was not scheduled for long learns of a lost proof before a run
-     * of it does anything else (G5). JOBSCHED_NONE: the leases are all there is.
+     * of it does anything else (G5). May be called with the engine's lock held: it must
+     * call neither notice nor anything of jobsched, nor wait for a lock that is held over
+     * them. JOBSCHED_NONE: the leases are all there is.
      * A proof that is back only after it was over vouches for none of the runs of before: it
      * stays over until a round of renewals (a call with fewer than JOBSCHED_BATCH_MAX items ends
      * it) has succeeded and the next call on lane KEEP begins; and a claim() that was sent before

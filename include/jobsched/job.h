@@ -142,8 +142,10 @@ JOBSCHED_API uint32_t jobsched_run_attempt(const jobsched_run *run);
  * to the systems the job writes to, so that they can refuse an older one. */
 JOBSCHED_API uint64_t jobsched_run_token(const jobsched_run *run);
 
-/* How long the lease certainly lasts, by this machine's monotonic clock; 0 once
- * lost. The scheduler renews it while the run goes on. */
+/* How long the lease lasts, by this machine's monotonic clock; 0 once lost. The
+ * scheduler renews it while the run goes on. It ends sooner if the store loses the
+ * proof that this node lives (postgresql: its session, and a short grace): so ask
+ * jobsched_run_should_stop() again between steps, however long this says. */
 JOBSCHED_API int64_t jobsched_run_lease_left_ms(const jobsched_run *run);
 
 /* 0, or the reason (enum jobsched_stop_reason) why the run should end now. Once

@@ -213,7 +213,8 @@ bool jsi_answer_locked(jobsched *s, jsi_ask *ask, const jobsched_claim *claim, j
     bool used = claim->answer == JOBSCHED_ANSWER_GRANTED && ask->kind != JOBSCHED_CLAIM_SKIP &&
                 run != NULL && !jsi_run_is_active_locked(s, ask, claim->token);
     if (used) {
-        run->recover = claim->recover;
+        /* The backend keeps what the first grant was told, whatever the job says by now. */
+        run->recover = ask->kind == JOBSCHED_KIND_RERUN ? JOBSCHED_RECOVER_RERUN : claim->recover;
         jsi_run_granted_locked(s, run, ask->job, claim, sent_mono_ms);
     }
     ask->unresolved = false;

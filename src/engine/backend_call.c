@@ -330,6 +330,8 @@ int64_t jsi_backend_vouched_ms(const jobsched *s, int64_t mono_ms)
     bool closed = (atomic_fetch_add(&shared->vouching, 1) & VOUCH_CLOSED) != 0;
     if (!closed) {
         until_ms = s->driver->vouch(s->backend);
+        /* "Over" may be said with the smallest number. */
+        until_ms = until_ms < INT64_MIN / 2 ? INT64_MIN / 2 : until_ms;
     }
     (void)atomic_fetch_sub(&shared->vouching, 1);
     if (closed) {

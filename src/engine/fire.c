@@ -1,6 +1,6 @@
 /* fire.c: the only way in which a run comes to be, whatever made it due: claim a batch, start what
  * is granted.
- * Locks: takes s->lock, never over a backend call or a submit. */
+ * Locks: takes s->lock, never over a backend call (but vouch()) or a submit. */
 #include "engine/internal.h"
 
 static jobsched_claim question(const jsi_ask *ask)

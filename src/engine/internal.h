@@ -1,8 +1,8 @@
 /* internal.h: the engine's objects.
  *
  * One lock, s->lock, guards everything here that is not marked otherwise, and it is never held
- * while calling out (job, observer, backend, executor). The injected clock and allocator are
- * called with it held. zones_lock is never held together with it.
+ * while calling out (job, observer, backend, executor). The injected clock and allocator, and the
+ * backend's vouch(), which never waits, are called with it held. zones_lock is never held together with it.
  *
  * The work is done by steps; threads.c only calls them in turn, so a simulator can, too:
  *   jsi_tick     decides what is due; run deadlines; no I/O          (tick thread)

@@ -1,7 +1,7 @@
 /* keep.c: the heartbeat: renews the leases of this node's runs, hears of cancellations, and looks
  * for what dead owners left behind. On a lane and thread of its own, so that it never queues
  * behind claims.
- * Locks: takes s->lock, never over a backend call. */
+ * Locks: takes s->lock, never over a backend call (but vouch()). */
 #include "engine/internal.h"
 
 static int64_t beat_ms_locked(const jobsched *s)
@@ -127,6 +127,8 @@ void jsi_keep_lost_locked(jobsched *s, int64_t lost_at_mono_ms)
     if (JSI_MUTANT(session_end_ignored)) {
         return;
     }
+    /* "At once" may be said with the smallest number. */
+    lost_at_mono_ms = lost_at_mono_ms < INT64_MIN / 2 ? INT64_MIN / 2 : lost_at_mono_ms;
     s->lost_at_mono_ms = jsi_earlier(s->lost_at_mono_ms, lost_at_mono_ms);
     s->lost_told_mono_ms = jsi_mono(s);
     jsi_run_lost_locked(s, s->lost_at_mono_ms);
@@ -137,6 +139,10 @@ void jsi_keep_alive_locked(jobsched *s)
     if (s->lost_at_mono_ms != JOBSCHED_NONE) {
         s->lost_at_mono_ms = JOBSCHED_NONE;
         jsi_wake_elect_locked(s);
+    }
+    /* The tick watches, too (G5); while nothing was to be vouched for it had no reason to. */
+    if (s->driver->vouch != NULL && !jsi_list_is_empty(&s->active)) {
+        jsi_run_expect_locked(s, jsi_backend_vouched_ms(s, jsi_mono(s)));
     }
 }
 

@@ -322,6 +322,9 @@ int jobsched_close(jobsched *scheduler)
     if (backend_idle) {
         /* Outcomes of runs that ended on the way; each round writes a batch of them. */
         int64_t again_ms;
+        (void)pthread_mutex_lock(&s->lock);
+        s->retry_at_mono_ms = INT64_MIN; /* a rest would drop them: there is no later */
+        (void)pthread_mutex_unlock(&s->lock);
         while (jsi_elect(s, &again_ms)) {
         }
     }

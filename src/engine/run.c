@@ -1,6 +1,6 @@
 /* run.c: a run while it lives: granted, renewed, asked to stop, and what the callback may ask.
  * Locks: functions ending in _locked need s->lock. jobsched_run_should_stop and the other
- * questions take none: they read atomics and fields that never change. */
+ * questions take none: they read atomics and fields that never change, and may ask vouch(). */
 #include "base/text.h"
 #include "engine/internal.h"
 

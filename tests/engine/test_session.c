@@ -374,6 +374,32 @@ static void test_the_tick_finds_the_end(void **state)
     end(&world, &job);
 }
 
+/* G5: also where nothing was to be vouched for when it looked last (the server was down, so nobody
+ * could take the run), and there is again. */
+static void test_the_tick_looks_again_once_there_is_a_proof(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {0};
+    begin(&world, &job);
+    (void)jsi_tick(world.s);
+    atomic_store(&world.fake.vouch_grace_ms, GRACE_MS);
+    keep_now(&world);
+    int64_t alive_ms = test_clock_mono(&world.clock);
+    atomic_store(&world.fake.ended_mono_ms, alive_ms);
+    for (int i = 0; i < 100 && job.stopped == 0; i++) { /* no other step is called */
+        int64_t again_ms = jsi_tick(world.s);
+        while (jsi_deliver(world.s)) {
+        }
+        int64_t now_ms = test_clock_mono(&world.clock);
+        test_clock_advance(&world.clock, job.stopped || again_ms <= now_ms ? 0 : again_ms - now_ms);
+    }
+    assert_equal(job.stopped, 1);
+    assert_equal(test_clock_mono(&world.clock), alive_ms + GRACE_MS - JSI_LOST_MARGIN_MS);
+    atomic_store(&world.fake.ended_mono_ms, JOBSCHED_NONE);
+    end(&world, &job);
+}
+
 /* G1, G5: while nobody vouches nothing is claimed, and the keeper is woken to mend that. */
 static void test_nothing_is_claimed_unvouched(void **state)
 {
@@ -519,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_the_question_itself_finds_the_end),
         cmocka_unit_test(test_a_frozen_process_is_told_by_its_first_question),
         cmocka_unit_test(test_the_tick_finds_the_end),
+        cmocka_unit_test(test_the_tick_looks_again_once_there_is_a_proof),
         cmocka_unit_test(test_nothing_is_claimed_unvouched),
         cmocka_unit_test(test_nobody_asks_a_closed_backend),
         cmocka_unit_test(test_the_earliest_instant_holds),

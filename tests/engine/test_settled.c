@@ -132,6 +132,68 @@ static void test_lost_lease_is_rerun_if_asked(void **state)
     }
 }
 
+/* The run goes on until its lease is lost, nobody having taken the job, and then ends. */
+static void lose_lease(struct world *world, struct world_job *job)
+{
+    fake_backend_fail(&world->fake, FAKE_RENEW, JOBSCHED_EUNREACHABLE, FAKE_FOR_EVER, false);
+    world_run(world, 40000);
+    assert_equal(jobsched_run_should_stop(job->pending), JOBSCHED_STOP_LEASE_LOST);
+    fake_backend_fail(&world->fake, FAKE_RENEW, 0, 0, false);
+    assert_equal(jobsched_run_finish(job->pending, JOBSCHED_ECANCELED), 0);
+}
+
+/* G15: an occurrence that was promised reruns gets them, though by now the job promises none. */
+static void test_reruns_go_by_the_first_grant(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {.result = JOBSCHED_PENDING};
+    world_begin(&world, "fake:");
+    jobsched_job_spec spec = world_spec(&world, &job, "job", "@every 1h");
+    spec.recover = JOBSCHED_RECOVER_RERUN;
+    spec.recover_limit = 5;
+    spec.version = 1;
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    world_jump(&world, 3600000);
+    lose_lease(&world, &job);
+    assert_equal(jobsched_withdraw(world.s, "job"), 0);
+    spec.recover = JOBSCHED_RECOVER_LEAVE;
+    spec.version = 2;
+    world_add(&world, &spec);
+    world_run(&world, 60000);
+    assert_equal(job.calls, 2);
+    assert_equal(world.calls[1].kind, JOBSCHED_KIND_RERUN);
+    lose_lease(&world, &job);
+    job.result = 0;
+    world_run(&world, 60000);
+    assert_equal(job.calls, 3);
+    assert_equal(world.calls[2].kind, JOBSCHED_KIND_RERUN);
+    world_close(&world);
+}
+
+/* G9: a close writes the outcomes that there are, also while the elector rests after a failure. */
+static void test_a_close_amid_a_rest_writes_outcomes(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {.result = JOBSCHED_PENDING};
+    world_begin(&world, "fake:");
+    jobsched_job_spec spec = world_spec(&world, &job, "job", "@every 1h");
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    world_jump(&world, 3600000);
+    (void)pthread_mutex_lock(&world.s->lock);
+    jsi_rest_locked(world.s);
+    (void)pthread_mutex_unlock(&world.s->lock);
+    assert_equal(jobsched_run_finish(job.pending, 0), 0);
+    uint64_t before = fake_backend_calls(&world.fake, FAKE_FINISH);
+    assert_equal(jobsched_close(world.s), 0);
+    world.s = NULL;
+    assert_equal(fake_backend_calls(&world.fake, FAKE_FINISH), before + 1);
+    world_close(&world);
+}
+
 /* A jitter that is longer than the period makes nothing missed. */
 static void test_long_jitter_misses_nothing(void **state)
 {
@@ -175,6 +237,8 @@ int main(void)
         cmocka_unit_test(test_busy_keeps_what_is_unknown),
         cmocka_unit_test(test_withdrawn_in_an_outage_never_starts),
         cmocka_unit_test(test_lost_lease_is_rerun_if_asked),
+        cmocka_unit_test(test_reruns_go_by_the_first_grant),
+        cmocka_unit_test(test_a_close_amid_a_rest_writes_outcomes),
         cmocka_unit_test(test_long_jitter_misses_nothing),
         cmocka_unit_test(test_control_while_closing),
     };
