@@ -251,6 +251,41 @@ static void test_forgotten_ends_are_let_go(void **state)
     cf_answer(next, HELD);
 }
 
+/* A transaction of an application that relies on the token of such a run (assert_token) keeps it from
+ * being ended then. It is ended with the first claim after that transaction, not left as one that
+ * goes on for as long as its node lives (G10, G15). */
+static void test_letting_go_waits_for_a_transaction(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *owner = cf_open(world, "owner");
+    struct cf_job job = cf_job(owner, "job", 4);
+    jobsched_claim run = cf_grant(owner, &job, 1), next = cf_at(&job, 2);
+    cf_equal(cf_finish(owner, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    postgres_do("UPDATE \"%s\".run SET outcome = 1, finished_ms = NULL"); /* it is forgotten */
+    PGconn *conn = postgres_connect();
+    char sql[512];
+    (void)snprintf(sql, sizeof sql, "BEGIN; SELECT \"%s\".assert_token('%s', 'job', %llu)",
+                   postgres_schema, world->name_space, (unsigned long long)run.token);
+    PGresult *result = PQexec(conn, sql);
+    cf_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    PQclear(result);
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'");
+    postgres_terminate("owner");
+    cf_equal(renew_again(owner, "job", run.token), JOBSCHED_LEASE_KEPT);
+    for (int n = 0; n < 3; n++) {
+        jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+        cf_ok(owner->driver->claim(owner->backend, &call, &next, 1)); /* nor does it wait */
+        cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 1"), 1);
+    }
+    PQclear(PQexec(conn, "COMMIT"));
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(owner->driver->claim(owner->backend, &call, &next, 1));
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 7"
+                          " AND note LIKE '%%forgotten how this run ended'"),
+             1);
+    PQfinish(conn);
+}
+
 /* A forgotten run whose lease is longer than that of any node: its job waits for that lease also
  * where the owner says nothing, for its own claims have it (G4); and an owner that says it makes
  * everybody wait, also when it comes after the first (G4, G5). */
@@ -437,10 +472,15 @@ int main(int argc, char **argv)
 #define ONE(name)  cmocka_unit_test_setup_teardown(name, set_up_one, postgres_tear_down)
 #define ROWS(name) {#name "_rows", name, set_up_rows, postgres_tear_down, NULL}
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, set_up_pair, tear_down_pair)
-        ONE(test_late_claim_is_refused),         ROWS(test_late_claim_is_refused),
-        ONE(test_late_resume_is_refused),        ROWS(test_late_resume_is_refused),
-        ROWS(test_exchanged_server_in_row_mode), PAIR(test_forgotten_grants_are_held_again),
-        PAIR(test_forgotten_ends_are_let_go),    PAIR(test_longer_leases_are_waited_for),
+        ONE(test_letting_go_waits_for_a_transaction),
+        ONE(test_late_claim_is_refused),
+        ROWS(test_late_claim_is_refused),
+        ONE(test_late_resume_is_refused),
+        ROWS(test_late_resume_is_refused),
+        ROWS(test_exchanged_server_in_row_mode),
+        PAIR(test_forgotten_grants_are_held_again),
+        PAIR(test_forgotten_ends_are_let_go),
+        PAIR(test_longer_leases_are_waited_for),
         PAIR(test_clock_that_is_behind),
     };
     if (argc < 2) {

@@ -79,11 +79,12 @@ static int hold_all(struct jsi_pg_lane *lane)
     return result;
 }
 
-/* Each round ends up to a chunk of runs; there is another only while there are as many. */
-static int let_go(struct jsi_pg_lane *lane)
+/* Each round ends up to a chunk of runs, until there are none behind the last. */
+static int let_go(struct jsi_pg_lane *lane, int *out_left)
 {
     const jobsched_backend_config *config = &lane->store->config;
     int64_t after = 0;
+    *out_left = 0;
     for (;;) {
         jsi_pg_params(lane);
         jsi_pg_param_int(lane, JSI_PG_VERSION);
@@ -95,27 +96,33 @@ static int let_go(struct jsi_pg_lane *lane)
         jsi_pg_param_int(lane, after);
         jsi_pg_param_int(lane, atomic_load(&lane->store->chunk));
         int result = jsi_pg_query(
-            lane, "SELECT o_last FROM @S@.let_go($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", 1);
+            lane, "SELECT o_last, o_left FROM @S@.let_go($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+            1);
         if (result != 0 || jsi_pg_get(lane, 0, 0)[0] == '\0') {
             return result;
         }
         after = jsi_pg_int(lane, 0, 0);
+        *out_left |= jsi_pg_int(lane, 0, 1) > 0;
     }
 }
 
 int jsi_pg_say(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_store *store = lane->store;
+    unsigned unsaid = atomic_load(&store->unsaid); /* before the copy that is said is made */
     int64_t said = atomic_load(&store->said);
+    int left = 0;
     if (said == lane->epoch) {
         return 0;
     }
     int result = said < 0 ? 0 : hold_all(lane); /* who has just come holds nothing */
     if (result == 0 && said >= 0) {
-        result = let_go(lane);
+        result = let_go(lane, &left);
     }
-    if (result == 0) {
-        atomic_store(&store->said, lane->epoch);
+    /* What is left waits for somebody's transaction: nothing else of this node's does. The next call
+     * of lane CLAIM says it again. */
+    if (result == 0 && !left) {
+        jsi_pg_said(lane, unsaid);
     }
     return result;
 }

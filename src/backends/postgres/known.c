@@ -196,10 +196,21 @@ void jsi_pg_answered(const struct jsi_pg_lane *lane, const jobsched_claim *items
     }
     store->asking = NULL;
     store->asking_count = 0;
-    (void)pthread_mutex_unlock(&store->lock);
     if (granted && lane->epoch != atomic_load(&store->epoch)) {
         atomic_store(&store->said, lane->epoch); /* another server has not been told of these */
+        (void)atomic_fetch_add(&store->unsaid, 1);
     }
+    (void)pthread_mutex_unlock(&store->lock);
+}
+
+void jsi_pg_said(const struct jsi_pg_lane *lane, unsigned unsaid)
+{
+    struct jsi_pg_store *store = lane->store;
+    (void)pthread_mutex_lock(&store->lock);
+    if (atomic_load(&store->unsaid) == unsaid) {
+        atomic_store(&store->said, lane->epoch);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
 }
 
 void jsi_pg_ended(struct jsi_pg_store *store, const char *job, uint64_t token)

@@ -159,11 +159,12 @@ struct jsi_pg_store {
     char place[200];                /* host:port/database as the URL has them, for messages */
     char schema[JSI_PG_SCHEMA_BYTES + 1];
     int64_t grace_ms;
-    int row_mode;           /* no sessions of our own: only heartbeats show who is alive */
-    _Atomic int pooled;     /* a pooler stands between, with sessions of our own */
-    _Atomic int64_t epoch;  /* of the store, as last seen; -1: not yet */
-    _Atomic int64_t said;   /* the epoch in which it was last told what we hold; -1: none yet */
-    _Atomic int64_t nonces; /* that were given to connections */
+    int row_mode;            /* no sessions of our own: only heartbeats show who is alive */
+    _Atomic int pooled;      /* a pooler stands between, with sessions of our own */
+    _Atomic int64_t epoch;   /* of the store, as last seen; -1: not yet */
+    _Atomic int64_t said;    /* the epoch in which it was last told what we hold; -1: none yet */
+    _Atomic unsigned unsaid; /* how often something came that it had not been told */
+    _Atomic int64_t nonces;  /* that were given to connections */
     _Atomic int64_t claim_nonce; /* of lane CLAIM's */
     _Atomic int holds;           /* runs may be going on here: the session is watched closely */
     _Atomic unsigned lates;      /* how often the node came back too late */
@@ -264,6 +265,9 @@ void jsi_pg_watch_params(struct jsi_pg_lane *lane);
 void jsi_pg_asking(struct jsi_pg_store *store, const jobsched_claim *items, size_t count);
 void jsi_pg_answered(const struct jsi_pg_lane *lane, const jobsched_claim *items, size_t count,
                      int result, int64_t now_ms);
+
+/* The server on a lane's connection has been told all that was known when store->unsaid was that. */
+void jsi_pg_said(const struct jsi_pg_lane *lane, unsigned unsaid);
 
 /* A run is not ours any more. */
 void jsi_pg_ended(struct jsi_pg_store *store, const char *job, uint64_t token);

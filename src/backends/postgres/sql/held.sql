@@ -65,10 +65,11 @@ $fn$;
 -- Runs that the server has as the node's and the node does not hold: how they ended is what was
 -- forgotten. Those that it has asked for and has no answer about (a_asked, with the request of a
 -- trigger) are left to the repetition. At most a_limit of them, after a_after; o_last: the last
--- one, NULL when there are no more.
+-- one, NULL when there are no more. o_left: how many of them could not be ended, because a
+-- transaction relies on their tokens (assert_token): to be asked for again.
 CREATE FUNCTION @S@.let_go(a_version integer, a_ns text, a_node uuid, a_jobs text[],
     a_tokens bigint[], a_asked text[], a_asked_requests text[], a_asked_ms bigint[],
-    a_after bigint, a_limit bigint, OUT o_last bigint, OUT o_now bigint)
+    a_after bigint, a_limit bigint, OUT o_last bigint, OUT o_left bigint, OUT o_now bigint)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     c record;
@@ -89,9 +90,12 @@ BEGIN
         ORDER BY r.id LIMIT a_limit) t;
     PERFORM @S@.lock_jobs(a_ns, v_jobs);
     o_now := @S@.now_ms();
+    o_left := 0;
     FOR c IN SELECT r.fence, r.seq FROM @S@.run r WHERE r.id = ANY (v_runs) AND r.outcome = 1 LOOP
-        PERFORM @S@.interrupt(c.fence, c.seq, o_now,
-            'unknown: the server is another one and has forgotten how this run ended');
+        IF NOT @S@.interrupt(c.fence, c.seq, o_now,
+            'unknown: the server is another one and has forgotten how this run ended') THEN
+            o_left := o_left + 1;
+        END IF;
     END LOOP;
 END
 $fn$;
