@@ -72,6 +72,7 @@ void jsi_backend_close(jobsched *s)
 typedef struct request_frame {
     jobsched_call call;
     bool renews;
+    bool looks; /* on the admin lane, but nobody waits for it who could be told */
     int64_t sent_mono_ms;
 } request_frame;
 
@@ -121,15 +122,15 @@ static failure_class class_of(int code)
                            "it is asked again; if this goes on, 'jobschedctl doctor' tells more"};
 }
 
-static void tell_failed_locked(jobsched *s, int code, const char *operation)
+static void tell_failed_locked(jobsched *s, int code, const char *operation, const char *remedy)
 {
     char message[JOBSCHED_MESSAGE_BYTES + 256];
     failure_class class = class_of(code);
     jobsched_event event = jsi_event(class.kind, NULL, NULL);
     const jobsched_error *error = jobsched_last_error();
-    int length =
-        snprintf(message, sizeof message, "%s: %s (%s)", operation,
-                 error->code == code ? error->message : jobsched_code_text(code), class.remedy);
+    int length = snprintf(message, sizeof message, "%s: %s (%s)", operation,
+                          error->code == code ? error->message : jobsched_code_text(code),
+                          remedy != NULL ? remedy : class.remedy);
     if (s->failures_untold > 0 && length > 0 && (size_t)length < sizeof message) {
         (void)snprintf(message + length, sizeof message - (size_t)length,
                        " (%llu other failures were not told)",
@@ -202,12 +203,23 @@ static void note_session_locked(jobsched *s, const request_frame *frame, int cod
     }
 }
 
+static jsi_outage *outage_of(jobsched *s, const request_frame *frame)
+{
+    switch (frame->call.lane) {
+    case JOBSCHED_LANE_KEEP:
+        return &s->keep_outage;
+    case JOBSCHED_LANE_ADMIN: /* else the caller is told instead */
+        return frame->looks ? &s->look_outage : NULL;
+    default:
+        return &s->claim_outage;
+    }
+}
+
 static int end(jobsched *s, const request_frame *frame, int code, const char *operation)
 {
     int64_t received_mono_ms = jsi_mono(s); /* before the lock, whose wait is no part of the trip */
     (void)pthread_mutex_lock(&s->lock);
-    jsi_outage *outage =
-        frame->call.lane == JOBSCHED_LANE_KEEP ? &s->keep_outage : &s->claim_outage;
+    jsi_outage *outage = outage_of(s, frame);
     if (frame->call.lane == JOBSCHED_LANE_KEEP) {
         note_session_locked(s, frame, code);
     }
@@ -216,16 +228,18 @@ static int end(jobsched *s, const request_frame *frame, int code, const char *op
         jsi_timesync_sample(&s->sync, frame->call.now_ms, frame->sent_mono_ms, received_mono_ms);
         tell_step_locked(s, &before);
         jsi_wake_tick_locked(s);
-        if (outage->failures > 0 && frame->call.lane != JOBSCHED_LANE_ADMIN) {
+        if (outage != NULL && outage->failures > 0) {
             recover_locked(s, outage);
         }
     } else {
         s->stats.backend_errors++;
-        /* On the admin lane the caller is told instead. */
-        if (frame->call.lane != JOBSCHED_LANE_ADMIN) {
+        if (outage != NULL) {
             outage->failures++;
             if (is_told_locked(s, outage, code)) {
-                tell_failed_locked(s, code, operation);
+                tell_failed_locked(s, code, operation,
+                                   frame->looks ? "jobs wait whose definition has changed; all "
+                                                  "others go on"
+                                                : NULL);
             }
         }
     }
@@ -406,10 +420,14 @@ bool jsi_backend_close_admin(jobsched *s, int64_t wait_ms)
 /* Ends a call on the admin lane. "No such job" is an answer, not a failure of the backend. */
 static int leave_admin(jobsched *s, const request_frame *frame, int code, const char *operation)
 {
-    if (code != JOBSCHED_ENOTFOUND && code != JOBSCHED_ESTATE) {
+    bool answered = code == JOBSCHED_ENOTFOUND || (code == JOBSCHED_ESTATE && !frame->looks);
+    if (!answered) {
         (void)end(s, frame, code, operation);
     }
     (void)pthread_mutex_lock(&s->lock);
+    if (answered && frame->looks && s->look_outage.failures > 0) {
+        recover_locked(s, &s->look_outage);
+    }
     s->admin_busy = false;
     (void)pthread_cond_broadcast(&s->admin_cond);
     (void)pthread_mutex_unlock(&s->lock);
@@ -485,8 +503,9 @@ int jsi_backend_look(jobsched *s, const char *job, jobsched_job_visit_fn visit, 
         return JSI_ADMIN_BUSY;
     }
     request_frame frame = begin(s, JOBSCHED_LANE_ADMIN);
+    frame.looks = true;
     int code = s->driver->jobs(s->backend, &frame.call, job, visit, visit_data);
-    return leave_admin(s, &frame, code, "jobs");
+    return leave_admin(s, &frame, code, "look for the definition in force");
 }
 
 int jsi_backend_nodes(jobsched *s, jobsched_node_visit_fn visit, void *visit_data)

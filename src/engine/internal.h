@@ -252,9 +252,9 @@ struct jobsched {
     size_t event_count;
     uint64_t events_lost; /* since the last EVENTS_DROPPED event */
 
-    jsi_outage claim_outage, keep_outage; /* of lanes CLAIM and KEEP */
-    int64_t failures_from_mono_ms;        /* since when failures_told counts */
-    uint64_t failures_untold;             /* since the last that was told */
+    jsi_outage claim_outage, keep_outage, look_outage; /* of lanes CLAIM, KEEP; of looks */
+    int64_t failures_from_mono_ms;                     /* since when failures_told counts */
+    uint64_t failures_untold;                          /* since the last that was told */
     jsi_notices notices[JSI_NOTICE_KINDS];
     int64_t retry_at_mono_ms; /* lane CLAIM rests until then */
     int64_t beat_at_mono_ms;
@@ -553,7 +553,7 @@ int jsi_backend_runs(jobsched *s, const char *job, uint64_t limit, jobsched_run_
                      void *visit_data);
 int jsi_backend_find(jobsched *s, const char *job, const char *request, jobsched_run_visit_fn visit,
                      void *visit_data);
-/* As jsi_backend_jobs, but answers JSI_ADMIN_BUSY instead of waiting for others on the lane. */
+/* As jsi_backend_jobs, but told as an outage, and JSI_ADMIN_BUSY where others use the lane. */
 #define JSI_ADMIN_BUSY 1
 int jsi_backend_look(jobsched *s, const char *job, jobsched_job_visit_fn visit, void *visit_data);
 int jsi_backend_withdraw(jobsched *s, const char *const *jobs, size_t count);

@@ -1,0 +1,59 @@
+/* Looks at which definition is in force (G9, G14) where the lane, the operating system or the store
+ * gets in their way: that is told, holds nothing else up, and loses nothing. */
+#include "support/old_build.h"
+
+#include <stdio.h>
+
+static jobsched_job_spec begin(struct world *world, struct world_job *job, const char *schedule)
+{
+    *job = (struct world_job){.calls = 0};
+    world_init(world, "fake:");
+    world_open(world);
+    return world_spec(world, job, "job", schedule);
+}
+
+static void start(struct world *world, const jobsched_job_spec *spec)
+{
+    world_start(world);
+    world_add(world, spec);
+    (void)world_settle(world);
+}
+
+static size_t told(struct world *world, int kind)
+{
+    return event_log_count(&world->events, kind, NULL);
+}
+
+/* G14: where the definition in force cannot be looked at, so that a job waits, that is told, at a
+ * bounded pace; and its end is told. */
+static void test_a_failed_look_is_told(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job;
+    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    old_build_put(&world, &spec);
+    fake_backend_fail(&world.fake, FAKE_JOBS, JOBSCHED_EACCESS, FAKE_FOR_EVER, false);
+    spec.schedule = "@every 2s";
+    start(&world, &spec);
+    assert_equal(told(&world, JOBSCHED_EVENT_BACKEND_ACCESS), 1);
+    const char *message = event_log_find(&world.events, JOBSCHED_EVENT_BACKEND_ACCESS, 0)->message;
+    assert_non_null(strstr(message, "definition in force"));
+    world_run(&world, 60000);
+    assert_equal(job.calls, 0);
+    assert_at_most(told(&world, JOBSCHED_EVENT_BACKEND_ACCESS), 7);
+    assert_equal(told(&world, JOBSCHED_EVENT_BACKEND_RECOVERED), 0);
+    fake_backend_fail(&world.fake, FAKE_JOBS, 0, 0, false);
+    world_run(&world, 40000);
+    assert_true(job.calls > 0);
+    assert_equal(told(&world, JOBSCHED_EVENT_BACKEND_RECOVERED), 1);
+    world_close(&world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_failed_look_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
+}
