@@ -68,6 +68,18 @@ static void test_newer_schema_is_refused(void **state)
              1); /* nothing half-done */
 }
 
+/* G3: an epoch that tokens have no room for, which would make them small again, is refused. */
+static void test_epoch_beyond_tokens_is_refused(void **state)
+{
+    struct cf_world *world = *state;
+    (void)cf_open(world, "node");
+    postgres_do("UPDATE \"%s\".meta SET epoch = 4194303");
+    cf_ok(postgres_try_url(world, world->url));
+    postgres_do("UPDATE \"%s\".meta SET epoch = 4194304");
+    cf_equal(postgres_try_url(world, world->url), JOBSCHED_EINTERNAL);
+    postgres_expect_message("epoch '4194304', allowed are 0 to 4194303");
+}
+
 static int apply(const char *statement, void *visit_data)
 {
     PGconn *conn = visit_data;
@@ -436,6 +448,7 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, postgres_set_up, postgres_tear_down)
         TEST(test_eight_processes_make_the_schema),
         TEST(test_newer_schema_is_refused),
+        TEST(test_epoch_beyond_tokens_is_refused),
         TEST(test_rights),
         TEST(test_names_that_share_a_key),
         TEST(test_no_lock_is_left_behind),

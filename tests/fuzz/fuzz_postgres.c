@@ -2,7 +2,8 @@
  * decoding, into every operation. There is no server: libpq's connection is replaced (linked with
  * --wrap, see CMakeLists.txt), its results are real.
  * Input: how to answer, six operations, then one part per statement: rows of values between tabs
- * ("\N" is NULL), or 'E', a SQLSTATE and a message, or 'C' (no rows), or 'L' (the connection ends). */
+ * ("\N" is NULL), or 'E', a SQLSTATE and a message (which may lack), or 'C' (no rows), or 'L' (the
+ * connection ends). */
 #include "fuzz/backend.h"
 
 #include "store.h"
@@ -28,6 +29,7 @@ static struct {
     size_t count, next;
     int lost; /* until the next connection */
     char state[6], message[TEXT_BYTES];
+    int has_message;
 } server;
 
 static struct fuzz_input script;
@@ -189,6 +191,7 @@ static void answer_part(int single)
         (void)snprintf(server.state, sizeof server.state, "%.*s", (int)part.size - 1, text + 1);
         (void)snprintf(server.message, sizeof server.message, "%.*s",
                        part.size > 6 ? (int)part.size - 6 : 0, text + (part.size > 6 ? 6 : 0));
+        server.has_message = part.size > 6;
         add_result(PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR));
     } else {
         add_rows(text, part.size, single);
@@ -381,7 +384,7 @@ char *__wrap_PQresultErrorField(const PGresult *result, int field)
         return NULL;
     }
     return field == PG_DIAG_SQLSTATE          ? server.state
-           : field == PG_DIAG_MESSAGE_PRIMARY ? server.message
+           : field == PG_DIAG_MESSAGE_PRIMARY ? (server.has_message ? server.message : NULL)
                                               : __real_PQresultErrorField(result, field);
 }
 

@@ -160,7 +160,7 @@ static void say_rights(struct report *report)
 static void say_failover(struct report *report)
 {
     const struct jsi_pg_lane *lane = report->lane;
-    int64_t ago_ms = jsi_pg_int(lane, 0, NOW) - jsi_pg_int(lane, 0, LOST_AT);
+    int64_t ago_ms = jsi_pg_span(lane, 0, LOST_AT, NOW);
     if (jsi_pg_int(lane, 0, EPOCH) == 0 || ago_ms > FAILOVER_MS) {
         say(report, "postgresql.failover", JOBSCHED_LEVEL_INFO,
             "the server is the one that it was a day ago");
@@ -168,7 +168,7 @@ static void say_failover(struct report *report)
     }
     char text[JOBSCHED_MESSAGE_BYTES];
     int quarantine = jsi_pg_int(lane, 0, QUARANTINE) > jsi_pg_int(lane, 0, NOW);
-    int64_t ahead_ms = jsi_pg_int(lane, 0, FLOOR) - jsi_pg_int(lane, 0, NOW);
+    int64_t ahead_ms = jsi_pg_span(lane, 0, NOW, FLOOR);
     char ahead[120] = "";
     if (ahead_ms > 0) {
         (void)snprintf(

@@ -114,7 +114,7 @@ int jsi_pg_fail_result(struct jsi_pg_lane *lane, int sent)
     }
     if (strcmp(state, "JS001") == 0) {
         const char *version = PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY);
-        return jsi_pg_fail_version(lane->store, strtol(version, NULL, 10));
+        return jsi_pg_fail_version(lane->store, version == NULL ? 0 : strtol(version, NULL, 10));
     }
     return fail_state(lane, PQresultErrorField(lane->result, PG_DIAG_MESSAGE_PRIMARY));
 }

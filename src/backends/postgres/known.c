@@ -231,7 +231,9 @@ void jsi_pg_seen(const struct jsi_pg_lane *lane, int64_t now_ms, int64_t lsn)
     struct jsi_pg_store *store = lane->store;
     (void)pthread_mutex_lock(&store->lock);
     if (lane->epoch == atomic_load(&store->epoch)) {
-        if (now_ms > store->seen_ms || now_ms < store->seen_ms - OVERTAKE_MS) {
+        int is_set_back =
+            store->seen_ms > INT64_MIN + OVERTAKE_MS && now_ms < store->seen_ms - OVERTAKE_MS;
+        if (now_ms > store->seen_ms || is_set_back) {
             store->seen_ms = now_ms;
         }
         store->lsn = lsn > store->lsn ? lsn : store->lsn;

@@ -46,6 +46,16 @@ int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column)
     return null ? JOBSCHED_NONE : jsi_pg_int(lane, row, column);
 }
 
+int64_t jsi_pg_span(const struct jsi_pg_lane *lane, int row, int from_column, int until_column)
+{
+    int64_t from = jsi_pg_int(lane, row, from_column);
+    int64_t until = jsi_pg_int(lane, row, until_column);
+    if (from < 0 && until > INT64_MAX + from) {
+        return INT64_MAX;
+    }
+    return from > 0 && until < INT64_MIN + from ? INT64_MIN : until - from;
+}
+
 int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column)
 {
     return jsi_pg_get(lane, row, column)[0] == 't';

@@ -11,6 +11,9 @@
 #define LOCK_TABLE_PART 4
 #define CHUNK_MIN       16
 
+/* Tokens have the epoch in the bits from 40 on, and are positive in SQL, also in the next epoch. */
+#define EPOCH_END (1 << 22)
+
 /* Where the rows of the answer are. */
 enum { STANDBY, ENCODING, LOCKS, ISOLATION, HAS_META };
 
@@ -122,7 +125,7 @@ static void tell_changed(const struct jsi_pg_lane *lane)
 {
     char text[JOBSCHED_MESSAGE_BYTES], ahead[160] = "until now";
     const jobsched_backend_config *config = &lane->store->config;
-    int64_t ahead_ms = jsi_pg_int(lane, 0, FLOOR) - jsi_pg_int(lane, 0, HELLO_NOW);
+    int64_t ahead_ms = jsi_pg_span(lane, 0, HELLO_NOW, FLOOR);
     if (ahead_ms > 0) {
         (void)snprintf(ahead, sizeof ahead,
                        "in the next %lld ms as well as before (its clock is behind that of the "
@@ -164,6 +167,12 @@ static int greet(struct jsi_pg_lane *lane)
         return result;
     }
     int64_t epoch = jsi_pg_int(lane, 0, EPOCH);
+    if (epoch < 0 || epoch >= EPOCH_END) {
+        return jobsched_fail(JOBSCHED_EINTERNAL, 0,
+                             "the server '%s:%s' answers with epoch '%lld', allowed are 0 to %d",
+                             PQhost(lane->conn), PQport(lane->conn), (long long)epoch,
+                             EPOCH_END - 1);
+    }
     int64_t before = jsi_pg_known_server(lane, epoch, jsi_pg_get(lane, 0, INCARNATION),
                                          jsi_pg_int(lane, 0, LSN), jsi_pg_int(lane, 0, HELLO_NOW));
     if (before == -2) {

@@ -133,6 +133,7 @@ struct jsi_pg_asked {
 struct jsi_pg_keep {
     int busy;         /* somebody has lane KEEP */
     int entered;      /* it lives, as far as is known: lane KEEP's, or that of held */
+    int entering;     /* the server is being asked to make another one that: looks say nothing */
     PGconn *held;     /* it, while a statement on it has had no answer in time; else NULL */
     int look_fd;      /* a duplicate of its socket, which any thread may look at; -1: none */
     int64_t alive_ms; /* monotonic: when it was last known to live */
@@ -370,6 +371,9 @@ int64_t jsi_pg_int(const struct jsi_pg_lane *lane, int row, int column); /* NULL
 uint64_t jsi_pg_bits(const struct jsi_pg_lane *lane, int row, int column);
 uint64_t jsi_pg_unsigned(const struct jsi_pg_lane *lane, int row, int column);
 int64_t jsi_pg_ms(const struct jsi_pg_lane *lane, int row, int column); /* NULL: JOBSCHED_NONE */
+
+/* From one column's value to another's; the nearest that there is where it does not fit. */
+int64_t jsi_pg_span(const struct jsi_pg_lane *lane, int row, int from_column, int until_column);
 int jsi_pg_true(const struct jsi_pg_lane *lane, int row, int column);
 /* A value as text: "" for NULL, and where there is none. */
 const char *jsi_pg_value(const PGresult *result, int row, int column);
