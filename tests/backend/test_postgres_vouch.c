@@ -6,6 +6,9 @@
 
 #include "backends/postgres/store.h"
 
+#include <signal.h>
+#include <stdio.h>
+
 static int64_t vouch(struct cf_node *node)
 {
     return node->driver->vouch(node->backend);
@@ -140,6 +143,73 @@ static void test_who_is_back_in_time_is_not(void **state)
     cf_true(vouch(node) > until_ms);
 }
 
+/* Nobody can enter this test's nodes until the lock is let go. */
+static PGconn *lock_rows(void)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "BEGIN; SELECT FROM \"%s\".node FOR UPDATE", postgres_schema);
+    PGconn *conn = postgres_connect();
+    PGresult *result = PQexec(conn, sql);
+    cf_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    PQclear(result);
+    return conn;
+}
+
+static void expect_no_more(struct cf_node *node)
+{
+    int64_t until_ms = vouch(node);
+    await(until_ms + 50);
+    cf_equal(vouch(node), until_ms);
+}
+
+/* A session that was put aside, because a statement on it was not answered, is no proof any more once
+ * the server may have entered the node through another one. */
+static void test_who_may_have_entered_is_not_kept_by_the_old_session(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    jobsched_lease item = {.job = "job", .note = "", .token = cf_grant(node, &job, 1).token};
+    pid_t process = (pid_t)postgres_ask("SELECT pid FROM \"%s\".node");
+    cf_true(process > 1);
+    (void)kill(process, SIGSTOP);
+    PGconn *rows = lock_rows();
+    jobsched_call call = cf_call(JOBSCHED_LANE_KEEP);
+    call.timeout_ms = 200;
+    int first = node->driver->renew(node->backend, &call, 0, &item, 1);
+    int64_t kept_ms = vouch(node), now_ms = cf_real_mono_ms();
+    call.timeout_ms = 600;
+    int second = node->driver->renew(node->backend, &call, 0, &item, 1);
+    int64_t until_ms = vouch(node);
+    await(until_ms + 50);
+    int64_t later_ms = vouch(node);
+    (void)kill(process, SIGCONT);
+    PQfinish(rows);
+    cf_equal(first, JOBSCHED_EUNKNOWN);
+    cf_true(kept_ms > now_ms); /* the server only hangs */
+    cf_equal(second, JOBSCHED_EUNKNOWN);
+    cf_equal(later_ms, until_ms);
+    renew_until_kept(node, &item);
+}
+
+/* Nor is one that was asked to enter the node again, which gives its lock up for another one. */
+static void test_who_enters_again_unanswered_is_not_kept(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    jobsched_lease item = {.job = "job", .note = "", .token = cf_grant(node, &job, 1).token};
+    struct jsi_pg_store *store = node->backend;
+    PGconn *rows = lock_rows();
+    cf_ok(jsi_pg_keep_begin(store, NULL, 200));
+    int code = jsi_pg_node_enter(&store->lanes[JOBSCHED_LANE_KEEP]);
+    (void)jsi_pg_keep_end(store, NULL, code);
+    cf_equal(code, JOBSCHED_EUNKNOWN);
+    expect_no_more(node);
+    PQfinish(rows);
+    renew_until_kept(node, &item);
+}
+
 /* Where there is no such session, or its grace is too short for looks, the leases are all there is. */
 static void test_where_nothing_is_vouched_for(void **state)
 {
@@ -159,6 +229,8 @@ int main(int argc, char **argv)
         TEST(test_a_look_finds_the_end),
         TEST(test_who_is_back_late_is_in_doubt),
         TEST(test_who_is_back_in_time_is_not),
+        TEST(test_who_may_have_entered_is_not_kept_by_the_old_session),
+        TEST(test_who_enters_again_unanswered_is_not_kept),
         TEST(test_where_nothing_is_vouched_for),
     };
     postgres_directory = argc > 1 ? argv[1] : "";

@@ -27,8 +27,8 @@
  *   proxy that is gone, refuses as well.
  *
  *   A statement that is not answered in time says nothing about the session, so it is put aside
- *   and not closed, until a new one has taken its place or it answers after all: a server that
- *   hangs for some seconds costs no runs.
+ *   and not closed, until a new one has taken its place, or may have, or it answers after all: a
+ *   server that hangs for some seconds costs no runs.
  *
  *   Who freezes sends nothing: the server ends the idle session after the lease, and others watch
  *   the heartbeat stand still for a lease on their own clocks. By then the owner's own deadline,
@@ -126,7 +126,8 @@ static void look_locked(struct jsi_pg_store *store, int idle)
 {
     struct jsi_pg_keep *keep = &store->keep;
     int64_t now_ms = jsi_pg_mono(store); /* before the look: it may end right after */
-    if (keep->entered && looks_alive_locked(store, idle) && keep->alive_ms < now_ms) {
+    if (keep->entered && !keep->entering && looks_alive_locked(store, idle) &&
+        keep->alive_ms < now_ms) {
         keep->alive_ms = now_ms;
     }
 }
@@ -185,7 +186,8 @@ void jsi_pg_node_lost(struct jsi_pg_lane *lane)
 int jsi_pg_node_hold(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_keep *keep = &lane->store->keep;
-    if (lane->kind != JOBSCHED_LANE_KEEP || !keep->entered || keep->held != NULL) {
+    if (lane->kind != JOBSCHED_LANE_KEEP || !keep->entered || keep->entering ||
+        keep->held != NULL) {
         return 0;
     }
     PQclear(lane->result);
@@ -231,6 +233,9 @@ static void entered(struct jsi_pg_lane *lane)
     PGconn *before = keep->held;
     lock(store);
     int64_t lost_at_ms = lost_at_locked(store);
+    if (keep->entered && before == NULL && kept_until_locked(store) < lost_at_ms) {
+        lost_at_ms = kept_until_locked(store); /* it gave its lock up for another one */
+    }
     if (lost_at_ms <= jsi_pg_mono(store)) {
         /* Too late: who has taken runs meanwhile does not give them back. */
         keep->doubt_ms = lost_at_ms;
@@ -238,6 +243,7 @@ static void entered(struct jsi_pg_lane *lane)
         (void)atomic_fetch_add(&store->lates, 1);
     }
     keep->entered = 1;
+    keep->entering = 0;
     keep->entries++;
     keep->held = NULL;
     keep->alive_ms = lane->started_ms;
@@ -253,10 +259,41 @@ static void entered(struct jsi_pg_lane *lane)
     }
 }
 
+/* While the server is asked to enter the node, and when it may have done so, the lock of the session
+ * before says nothing: others look at the one that the row names. */
+static void enter_begins(struct jsi_pg_store *store)
+{
+    lock(store);
+    look_locked(store, 0);
+    store->keep.entering = !store->row_mode;
+    unlock(store);
+}
+
+static void enter_fails(struct jsi_pg_lane *lane, int may_have)
+{
+    struct jsi_pg_keep *keep = &lane->store->keep;
+    PGconn *before = NULL;
+    lock(lane->store);
+    if (may_have) {
+        before = keep->held;
+        keep->held = NULL;
+    }
+    unlock(lane->store);
+    if (before != NULL) {
+        jsi_pg_node_lost(lane);
+        PQfinish(before);
+    }
+    jsi_pg_disconnect(lane); /* it may have the lock without the row, or the other way */
+    lock(lane->store);
+    keep->entering = 0;
+    unlock(lane->store);
+}
+
 int jsi_pg_node_enter(struct jsi_pg_lane *lane)
 {
-    const struct jsi_pg_store *store = lane->store;
+    struct jsi_pg_store *store = lane->store;
     const jobsched_backend_config *config = &store->config;
+    enter_begins(store);
     jsi_pg_params(lane);
     jsi_pg_param_int(lane, JSI_PG_VERSION);
     jsi_pg_param_text(lane, config->name_space);
@@ -267,14 +304,15 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
     jsi_pg_param_int(lane, store->grace_ms);
     jsi_pg_param_text(lane, store->row_mode ? "false" : "true");
     jsi_pg_param_int(lane, atomic_load(&store->claim_nonce));
-    jsi_pg_param_int(lane, atomic_fetch_add(&lane->store->nonces, 1) + 1);
+    jsi_pg_param_int(lane, atomic_fetch_add(&store->nonces, 1) + 1);
     int result = jsi_pg_query(
         lane, "SELECT o_now FROM @S@.enter($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)", 1);
+    int may_have = result == 0 || result == JOBSCHED_EUNKNOWN;
     if (result == 0) {
         result = jsi_pg_say(lane);
     }
     if (result != 0) {
-        jsi_pg_disconnect(lane); /* it may have the lock without the row, or the other way */
+        enter_fails(lane, may_have);
     } else if (!store->row_mode) {
         entered(lane);
     }
