@@ -323,6 +323,16 @@ int64_t jsi_look_next_locked(const jobsched *s)
     return jsi_list_is_empty(&s->stood) ? next_ms : jsi_earlier(next_ms, s->stood_look_mono_ms);
 }
 
+int64_t jsi_look_pause_locked(const jobsched *s, int code)
+{
+    if (code == JSI_ADMIN_BUSY) {
+        return JSI_RETRY_FIRST_MS;
+    }
+    int doublings = s->look_outage.failures > 1 ? s->look_outage.failures - 1 : 0;
+    int64_t span_ms = (int64_t)JSI_LOOK_FAILED_FIRST_MS << (doublings < 8 ? doublings : 8);
+    return jsi_earlier(span_ms, JSI_LOOK_FAILED_MAX_MS);
+}
+
 /* One job. Returns whether the next can be looked at. */
 static bool look_at(jobsched *s, jsi_job *job)
 {
@@ -342,8 +352,7 @@ static bool look_at(jobsched *s, jsi_job *job)
         job->looks_again = false;
     } else if (!job->withdrawn) {
         jsi_list_prepend(&s->looking, &job->link);
-        s->look_mono_ms =
-            jsi_mono(s) + (code == JSI_ADMIN_BUSY ? JSI_RETRY_FIRST_MS : JSI_RETRY_MAX_MS / 2);
+        s->look_mono_ms = jsi_mono(s) + jsi_look_pause_locked(s, code);
     }
     (void)pthread_mutex_unlock(&s->lock);
     jsi_job_release(s, job);

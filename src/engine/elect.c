@@ -86,8 +86,9 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         *out_again_mono_ms = retry_at_ms;
         return false;
     }
-    size_t (*const rounds[])(jobsched *) = {jsi_withdraw, jsi_announce,       jsi_look,
-                                            finish,       jsi_leader_refresh, jsi_fire};
+    /* Looks come last: where their lane hangs, what is due has been claimed. */
+    size_t (*const rounds[])(jobsched *) = {jsi_withdraw,       jsi_announce, finish,
+                                            jsi_leader_refresh, jsi_fire,     jsi_look};
     size_t done = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         done += rounds[i](s);

@@ -57,8 +57,7 @@ enum jsi_phase {
     JSI_JOB_READY,    /* its ask is in s->ready */
     JSI_JOB_CLAIMING, /* its ask is with the backend */
     JSI_JOB_ANNOUNCING,
-    JSI_JOB_LOOKING, /* what is in force is to be looked at: in s->looking or s->looking_later, or
-                        with the backend */
+    JSI_JOB_LOOKING, /* what is in force: in s->looking(_later), or with the backend */
     JSI_JOB_STOOD    /* another definition is in force: in s->stood */
 };
 
@@ -77,9 +76,8 @@ typedef struct jsi_job {
     /* guarded by s->lock */
     jsi_link link; /* in s->unannounced, s->looking, s->looking_later or s->stood */
     jsi_due_entry due;
-    jsi_predecessor
-        *predecessor; /* NULL: it acts under its own definition. Else generation, mark_ms
-                                      and next_ms are of this one */
+    /* NULL: it acts under its own definition. Else generation, mark_ms, next_ms are of this one */
+    jsi_predecessor *predecessor;
     jsi_ask ask;
     uint32_t references;  /* the table, each run, each extra ask, each batch it is in */
     uint32_t active_runs; /* of those in s->active */
@@ -400,6 +398,8 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms);
 size_t jsi_withdraw(jobsched *s);
 size_t jsi_announce(jobsched *s);
 size_t jsi_look(jobsched *s);
+/* How long looks rest after one that ended so. */
+int64_t jsi_look_pause_locked(const jobsched *s, int code);
 /* When jsi_look() wants to be called again; JOBSCHED_NONE: not by itself. */
 int64_t jsi_look_next_locked(const jobsched *s);
 /* Another definition is, or may be, in force: looks which. The job waits for nothing else. */

@@ -85,6 +85,10 @@ enum {
      * Jobs that stand down are looked at again every lease, but not more often than this and not
      * more than so many at a time: after a roll-out of 10,000 jobs that is 2 a second and node. */
     JSI_LOOKS_MAX = 16,
+    /* Looks that fail are repeated after a second, doubling up to this: on a lane that hangs each
+     * holds up the elector for a request timeout. */
+    JSI_LOOK_FAILED_FIRST_MS = 1000,
+    JSI_LOOK_FAILED_MAX_MS = 30 * 1000,
     JSI_STOOD_LOOK_MIN_MS = 10 * 1000,
     JSI_STOOD_LOOKS_MAX = 64,
     /* A definition that could not be put in force, since something came between, is tried again

@@ -50,10 +50,54 @@ static void test_a_failed_look_is_told(void **state)
     world_close(&world);
 }
 
+/* A look that hangs until its deadline. */
+static void hang(struct fake_backend *fake, enum fake_operation operation, void *items,
+                 size_t count)
+{
+    (void)items;
+    (void)count;
+    struct world *world = fake->hook_data;
+    if (operation == FAKE_JOBS) {
+        test_clock_advance(&world->clock, world->s->settings.request_timeout_ms);
+    }
+}
+
+/* G11: a lane on which looks hang holds up nothing that is due: claims come first in a round, and a
+ * look is repeated less and less. */
+static void test_a_look_that_hangs_holds_nothing_up(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job, other = {0};
+    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    old_build_put(&world, &spec);
+    jobsched_job_spec more = world_spec(&world, &other, "other", "@every 10s");
+    start(&world, &more);
+    fake_backend_fail(&world.fake, FAKE_JOBS, JOBSCHED_EUNREACHABLE, FAKE_FOR_EVER, false);
+    world.fake.hook_data = &world;
+    world.fake.before = hang;
+    test_clock_advance(&world.clock, 10000);
+    spec.schedule = "@every 2s";
+    world_add(&world, &spec);
+    (void)jsi_tick(world.s);
+    int64_t again_ms, before_ms = world_now(&world);
+    (void)jsi_elect(world.s, &again_ms); /* in one round: the claim, and then the look */
+    assert_true(jsi_work(world.s));
+    assert_equal(other.calls, 1);
+    assert_equal(fake_backend_calls(&world.fake, FAKE_JOBS), 1);
+    assert_true(world_now(&world) > before_ms);
+    world_run(&world, 300000);
+    assert_true(fake_backend_calls(&world.fake, FAKE_JOBS) > 8);
+    assert_at_most(fake_backend_calls(&world.fake, FAKE_JOBS), 6 + 300 / 30);
+    world_check_accounted(&world, "other", "@every 10s", WORLD_BEGIN_MS, world_now(&world) - 20000);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failed_look_is_told),
+        cmocka_unit_test(test_a_look_that_hangs_holds_nothing_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
