@@ -421,6 +421,42 @@ static void test_late_claim_is_refused(void **state)
     (void)cf_grant(holder, &job, 2);
 }
 
+/* Commits what a connection has changed as soon as somebody waits for it, and not before. */
+static void commit_when_awaited(PGconn *conn)
+{
+    static const char sql[] =
+        "DO $$ BEGIN FOR i IN 1..3000 LOOP"
+        " EXIT WHEN EXISTS(SELECT 1 FROM pg_stat_activity a"
+        " WHERE pg_backend_pid() = ANY(pg_blocking_pids(a.pid)));"
+        " PERFORM pg_stat_clear_snapshot(), pg_sleep(0.01); END LOOP; END $$; COMMIT";
+    cf_equal(PQsendQuery(conn, sql), 1);
+}
+
+/* A node finds another server, and raises all tokens, while another one's claim is between reading
+ * the fence and writing it: what is told is what is written, or nothing is (G1, G8). */
+static void test_tokens_raised_amid_a_claim(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    (void)cf_now(node);
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "BEGIN; UPDATE \"%s\".fence SET token = token + 1000000",
+                   postgres_schema);
+    PGconn *other = postgres_connect();
+    PQclear(PQexec(other, sql));
+    commit_when_awaited(other);
+    jobsched_claim claim = cf_at(&job, 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    int code = node->driver->claim(node->backend, &call, &claim, 1);
+    PQfinish(other);
+    cf_equal(code, JOBSCHED_EUNREACHABLE);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run"), 0);
+    claim = cf_grant(node, &job, 1);
+    cf_true(claim.token > 1000000);
+    cf_equal(cf_renew(node, "job", claim.token), JOBSCHED_LEASE_KEPT);
+}
+
 /* G6: a resume that was given up, and a pause after it that has returned: the pause holds. */
 static void test_late_resume_is_refused(void **state)
 {
@@ -473,6 +509,7 @@ int main(int argc, char **argv)
 #define ROWS(name) {#name "_rows", name, set_up_rows, postgres_tear_down, NULL}
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, set_up_pair, tear_down_pair)
         ONE(test_letting_go_waits_for_a_transaction),
+        ONE(test_tokens_raised_amid_a_claim),
         ONE(test_late_claim_is_refused),
         ROWS(test_late_claim_is_refused),
         ONE(test_late_resume_is_refused),

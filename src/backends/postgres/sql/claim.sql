@@ -31,6 +31,7 @@ DECLARE
     v_grants bigint := 0;
     v_places bigint[] := '{}';
     v_fences bigint[] := '{}';
+    v_tokens bigint[] := '{}';
     v_count bigint := 0;
     v_written bigint;
 BEGIN
@@ -99,6 +100,7 @@ BEGIN
                 v_count := v_count + 1;
                 v_places[v_count] := c.place;
                 v_fences[v_count] := c.id;
+                v_tokens[v_count] := c.token;
             END IF;
         END IF;
         IF o_answer = 0 THEN
@@ -119,7 +121,7 @@ BEGIN
     END LOOP;
     IF v_count > 0 THEN
         v_written := @S@.grant_first(a_node, a_node_name, o_now, a_history_count,
-            a_history_age_ms, v_fences,
+            a_history_age_ms, v_fences, v_tokens,
             ARRAY(SELECT a_scheduled_ms[p] FROM unnest(v_places) AS p),
             ARRAY(SELECT a_after_ms[p] FROM unnest(v_places) AS p),
             ARRAY(SELECT a_kind[p] FROM unnest(v_places) AS p),
@@ -127,8 +129,8 @@ BEGIN
             ARRAY(SELECT a_recover[p] FROM unnest(v_places) AS p),
             ARRAY(SELECT a_recover_limit[p] FROM unnest(v_places) AS p));
         IF v_written <> v_count THEN
-            -- Somebody has changed a fence past its lock: by hand, then.
-            RAISE EXCEPTION 'a fence changed under the lock of its job';
+            -- Past its lock: a node has found another server here (hello()), or by hand.
+            RAISE EXCEPTION 'a fence changed under the lock of its job' USING ERRCODE = '40001';
         END IF;
     END IF;
     IF v_grants > 0 THEN
@@ -137,21 +139,21 @@ BEGIN
 END
 $fn$;
 
--- First grants of scheduled occurrences: moves the marks from where they were read, and adds the
--- runs. Returns how many it were.
+-- First grants of scheduled occurrences: moves the marks from where they were read, with the tokens
+-- after those that were read, which are told; and adds the runs. Returns how many it were.
 CREATE FUNCTION @S@.grant_first(a_node uuid, a_node_name text, a_now_ms bigint,
-    a_history_count bigint, a_history_age_ms bigint, a_fences bigint[], a_scheduled_ms bigint[],
-    a_after_ms bigint[], a_kind integer[], a_lease_ms bigint[], a_recover integer[],
-    a_recover_limit bigint[]) RETURNS bigint LANGUAGE plpgsql AS $fn$
+    a_history_count bigint, a_history_age_ms bigint, a_fences bigint[], a_tokens bigint[],
+    a_scheduled_ms bigint[], a_after_ms bigint[], a_kind integer[], a_lease_ms bigint[],
+    a_recover integer[], a_recover_limit bigint[]) RETURNS bigint LANGUAGE plpgsql AS $fn$
 DECLARE
     v_written bigint;
 BEGIN
     WITH moved AS (
         UPDATE @S@.fence f SET mark_ms = u.scheduled_ms, token = f.token + 1, seq = f.seq + 1
-        FROM unnest(a_fences, a_scheduled_ms, a_after_ms, a_kind, a_lease_ms, a_recover,
-            a_recover_limit) AS u(fence, scheduled_ms, after_ms, kind, lease_ms, recover,
+        FROM unnest(a_fences, a_tokens, a_scheduled_ms, a_after_ms, a_kind, a_lease_ms, a_recover,
+            a_recover_limit) AS u(fence, token, scheduled_ms, after_ms, kind, lease_ms, recover,
             recover_limit)
-        WHERE f.id = u.fence AND f.mark_ms = u.after_ms
+        WHERE f.id = u.fence AND f.token = u.token AND f.mark_ms = u.after_ms
         RETURNING f.id, f.seq, f.token, u.scheduled_ms, u.kind, u.lease_ms, u.recover,
             u.recover_limit)
     INSERT INTO @S@.run(fence, seq, kind, outcome, scheduled_ms, last_ms, token, attempt, node,
@@ -391,8 +393,9 @@ BEGIN
             FROM moved m WHERE w.fence = m.id AND w.seq = v_seq;
     END IF;
     IF NOT FOUND THEN
-        -- Somebody has changed the fence past its lock: by hand, then.
-        RAISE EXCEPTION 'the fence of job ''%'' changed under its lock', c_job;
+        -- The same as in claim().
+        RAISE EXCEPTION 'the fence of job ''%'' changed under its lock', c_job
+            USING ERRCODE = '40001';
     END IF;
     o_answer := 1;
     IF v_scheduled THEN
