@@ -351,7 +351,11 @@ static bool look_at(jobsched *s, jsi_job *job)
         looked_locked(s, job, &seen);
         job->looks_again = false;
     } else if (!job->withdrawn) {
-        jsi_list_prepend(&s->looking, &job->link);
+        if (code == JSI_ADMIN_BUSY) {
+            jsi_list_prepend(&s->looking, &job->link);
+        } else {
+            jsi_list_append(&s->looking, &job->link); /* it may fail for this job only */
+        }
         s->look_mono_ms = jsi_mono(s) + jsi_look_pause_locked(s, code);
     }
     (void)pthread_mutex_unlock(&s->lock);

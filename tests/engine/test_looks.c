@@ -93,11 +93,45 @@ static void test_a_look_that_hangs_holds_nothing_up(void **state)
     world_close(&world);
 }
 
+static void job_cannot_be_read(struct fake_backend *fake, enum fake_operation operation,
+                               void *items, size_t count)
+{
+    (void)count;
+    if (operation == FAKE_JOBS && items != NULL && strcmp(items, "job") == 0) {
+        fake_backend_fail(fake, FAKE_JOBS, JOBSCHED_EDATALOST, 1, false);
+    }
+}
+
+/* G14: a job that alone cannot be looked at does not keep others from it. */
+static void test_one_that_fails_lets_others_pass(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job, other = {0};
+    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec more = world_spec(&world, &other, "other", "@every 2s");
+    jobsched_announcement items[] = {{.job = "job", .definition = "another"},
+                                     {.job = "other", .definition = "another"}};
+    jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM, .timeout_ms = 1000};
+    assert_equal(jobsched_backend_single()->announce(world.fake.inner, &call, items, 2), 0);
+    world.fake.before = job_cannot_be_read;
+    start(&world, &spec);
+    world_add(&world, &more);
+    world_run(&world, 10000);
+    assert_equal(job.calls, 0);
+    assert_true(other.calls >= 3);
+    world.fake.before = NULL;
+    world_run(&world, 40000);
+    assert_true(job.calls >= 1);
+    world_close(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failed_look_is_told),
         cmocka_unit_test(test_a_look_that_hangs_holds_nothing_up),
+        cmocka_unit_test(test_one_that_fails_lets_others_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }

@@ -283,7 +283,7 @@ static int jobs(void *backend, jobsched_call *call, const char *job, jobsched_jo
                 void *visit_data)
 {
     struct fake_backend *fake = backend;
-    struct fate fate = begin(fake, FAKE_JOBS, NULL, 0);
+    struct fate fate = begin(fake, FAKE_JOBS, (void *)(uintptr_t)job, 0);
     int code = 0;
     if (fate.happens) {
         code = jobsched_backend_single()->jobs(fake->inner, call, job, visit, visit_data);

@@ -32,7 +32,7 @@ enum fake_operation {
 };
 
 struct fake_backend;
-/* items is the array of the operation, or NULL. */
+/* items is the array of the operation, or NULL; of FAKE_JOBS the job's name, or NULL. */
 typedef void (*fake_hook_fn)(struct fake_backend *fake, enum fake_operation operation, void *items,
                              size_t count);
 
