@@ -33,16 +33,47 @@ static int stands_here(const char *text, const char *word)
     return 1;
 }
 
-/* "scheme://user:password@host" and "?password=". Libraries do not agree on where a password with
- * '/', '?', '#' or '@' in it ends, so whatever one of them might take for one counts. */
+/* Files have no passwords, and their names may be anything. */
+static int is_file(const char *url)
+{
+    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "single:", 7) == 0;
+}
+
+/* Whether these can be nothing but hosts, each with a port or not. Where '@host' was forgotten the
+ * password stands in the place of the port. */
+static int are_hosts(const char *text)
+{
+    const char *end = text + strcspn(text, "/?");
+
+    while (text < end) {
+        const char *next = text + strcspn(text, ",/?");
+        const char *bracket = *text == '[' ? memchr(text, ']', (size_t)(next - text)) : NULL;
+        const char *from = bracket == NULL ? text : bracket;
+        const char *colon = memchr(from, ':', (size_t)(next - from));
+
+        if (colon != NULL &&
+            (next - colon > 6 || colon + 1 + strspn(colon + 1, "0123456789") < next)) {
+            return 0;
+        }
+        text = next + (*next == ',');
+    }
+    return 1;
+}
+
+/* Client libraries do not agree on where a password with '/', '?', '#' or '@' in it ends, so whatever
+ * one of them might take for one counts: behind a ':' and before '@', or where '@' is missing in the
+ * place of the port; or what a parameter tells. examples/elected_crond has the same rule. */
 static int has_password(const char *url)
 {
     /* All that libpq keeps from lists of processes; "sslpassword" ends like the first. */
     static const char *const secrets[] = {
         "password=", "oauth_client_secret=", "scram_client_key=", "scram_server_key="};
-    const char *authority = strstr(url, "://");
+    const char *user = strstr(url, "://");
     const char *host = strrchr(url, '@');
 
+    if (is_file(url)) {
+        return 0;
+    }
     for (const char *at = url; *at != '\0'; at++) {
         for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
             if (stands_here(at, secrets[i])) {
@@ -50,8 +81,11 @@ static int has_password(const char *url)
             }
         }
     }
-    return authority != NULL && host > authority &&
-           memchr(authority + 3, ':', (size_t)(host - authority) - 3) != NULL;
+    if (host == NULL) {
+        return user != NULL && !are_hosts(user + 3);
+    }
+    user = user != NULL ? user + 3 : url;
+    return host > user && memchr(user, ':', (size_t)(host - user)) != NULL;
 }
 
 static int read_file(const ctl_request *request, char out_url[CTL_URL_BYTES])

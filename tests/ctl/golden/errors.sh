@@ -73,11 +73,18 @@ jobschedctl jobs --lock 'postgresql://h/db?pass%77ord=secret'
 jobschedctl jobs --lock 'postgresql://h/db?user=u&%73slpassw%6Frd=secret'
 jobschedctl jobs --lock 'postgresql://h/db?scram_client_ke%79=secret' --json
 jobschedctl jobs --lock 'redis://h?sentinel=m&sentinel_password=secret'
+jobschedctl jobs --lock 'nix:user:secret@h'
+# '@host' was forgotten: the password stands where a port would.
+jobschedctl jobs --lock postgresql://user:secret/db
+jobschedctl jobs --lock redis://app:secret
+jobschedctl jobs --lock 'nix://h:1,user:123456'
+jobschedctl jobs --lock 'nix://[::1]:1x'
 jobschedctl jobs --lock single:
 jobschedctl jobs --lock nix:
 # A user, a port and an '@' elsewhere are none.
 jobschedctl jobs --lock 'nix://user@h:1/db?name=passwor%'
-jobschedctl jobs --lock 'nix:user:secret@h'
+jobschedctl jobs --lock 'nix://h:1,[::1]:65535/db?x=a:b'
+jobschedctl jobs --lock 'sqlite:/nowhere/a:b@c.db'
 # Asking makes no store.
 jobschedctl jobs --lock sqlite:/nowhere/jobs.db
 jobschedctl doctor --lock sqlite:/nowhere/jobs.db
