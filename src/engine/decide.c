@@ -32,7 +32,7 @@ static bool waits_its_turn(const jsi_job *job, int kind)
     return kind == JOBSCHED_KIND_CATCH_UP && policies->misfire == JOBSCHED_MISFIRE_ALL &&
            policies->overlap != JOBSCHED_OVERLAP_ALLOW &&
            (job->predecessor == NULL ||
-            job->ask.decided_ms - job->predecessor->since_ms < JSI_SETTLE_WAIT_MS);
+            job->ask.decided_ms - job->settles_since_ms < JSI_SETTLE_WAIT_MS);
 }
 
 static void ask_run(jsi_job *job, int kind)

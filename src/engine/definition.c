@@ -153,6 +153,7 @@ int jsi_definition_understand(jobsched *s, const jsi_job *job, const char *text,
         return failed;
     }
     if (failed != 0) {
+        made->unread = failed == JOBSCHED_EOS;
         (void)snprintf(made->why_not, sizeof made->why_not, "%s", jobsched_last_error()->message);
     } else {
         made->delay_ms = jsi_schedule_delay_ms(made->schedule);

@@ -91,6 +91,7 @@ typedef struct jsi_job {
     bool waits;                   /* next_ms was refused as held, and is to be asked again */
     bool replaces;                /* announced, and to replace what is in force: pending */
     uint64_t replaced_generation; /* what was in force when it was announced */
+    int64_t settles_since_ms;     /* by the backend's clock; 0: it does not */
     uint64_t generation;          /* 0: not announced yet, or another definition is in force */
     int64_t last_end_ms; /* of the last run anywhere, as far as we know; JOBSCHED_NONE: none */
     int64_t mark_ms;     /* all occurrences up to here are accounted for, as far as we know */
@@ -398,8 +399,7 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms);
 size_t jsi_withdraw(jobsched *s);
 size_t jsi_announce(jobsched *s);
 size_t jsi_look(jobsched *s);
-/* How long looks rest after one that ended so. */
-int64_t jsi_look_pause_locked(const jobsched *s, int code);
+int64_t jsi_look_pause_locked(const jobsched *s, int code); /* after one that ended so */
 /* When jsi_look() wants to be called again; JOBSCHED_NONE: not by itself. */
 int64_t jsi_look_next_locked(const jobsched *s);
 /* Another definition is, or may be, in force: looks which. The job waits for nothing else. */

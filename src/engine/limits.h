@@ -95,7 +95,8 @@ enum {
      * after this: what comes between are occurrences, at most one a second. */
     JSI_LOOK_LATER_MS = 50,
     /* How long a new definition waits for missed occurrences of the older one, each of which is to
-     * run ("all"): many short runs get through, long ones are not waited for. */
+     * run ("all"): many short runs get through, long ones are not waited for. And for a zone file
+     * of the older one that cannot be read: an error that passes has passed by then. */
     JSI_SETTLE_WAIT_MS = 10 * 1000,
 
     /* jobsched_wait() polls: soon at first, since most runs are short; a cluster of waiters is no

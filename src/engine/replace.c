@@ -40,6 +40,7 @@ void jsi_replace_end_locked(jobsched *s, jsi_job *job)
 {
     drop_predecessor(s, job);
     job->replaces = false;
+    job->settles_since_ms = 0;
 }
 
 void jsi_replace_done_locked(jobsched *s, jsi_job *job)
@@ -110,10 +111,16 @@ void jsi_look_later_locked(jobsched *s, jsi_job *job)
 void jsi_replace_settle_locked(jobsched *s, jsi_job *job, jsi_predecessor *predecessor,
                                uint64_t generation, int64_t mark_ms, int64_t last_end_ms)
 {
-    int64_t since_ms = job->predecessor == NULL ? jsi_now_locked(s) : job->predecessor->since_ms;
+    int64_t now_ms = jsi_now_locked(s);
+    job->settles_since_ms = job->settles_since_ms == 0 ? now_ms : job->settles_since_ms;
     drop_predecessor(s, job);
+    if (predecessor != NULL && predecessor->unread &&
+        now_ms - job->settles_since_ms < JSI_SETTLE_WAIT_MS) {
+        jsi_free(&s->allocator, predecessor);
+        predecessor = NULL;
+    }
     if (predecessor == NULL && !job->withdrawn) {
-        jsi_look_later_locked(s, job); /* memory may be back then */
+        jsi_look_later_locked(s, job); /* what was lacking may be back then */
         return;
     }
     job->predecessor = predecessor;
@@ -122,7 +129,6 @@ void jsi_replace_settle_locked(jobsched *s, jsi_job *job, jsi_predecessor *prede
         job->phase = JSI_JOB_IDLE;
         return;
     }
-    predecessor->since_ms = since_ms;
     job->generation = generation;
     job->mark_ms = mark_ms;
     job->last_end_ms = last_end_ms;

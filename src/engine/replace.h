@@ -17,8 +17,8 @@ typedef struct jsi_predecessor {
     jobsched_job_spec spec;      /* its policies; no texts */
     jobsched_schedule *schedule; /* NULL: it is not understood here, and why_not tells why */
     int64_t delay_ms;            /* of "@after D"; else 0 */
-    int64_t since_ms;            /* by the backend's clock, also if it is made again */
     bool outdated;               /* zones were reloaded: it is to be made again */
+    bool unread; /* a file could not be read, for a reason that may pass: not understood yet */
     char why_not[JOBSCHED_MESSAGE_BYTES];
 } jsi_predecessor;
 
@@ -36,7 +36,8 @@ void jsi_replace_fill_locked(const jobsched *s, const struct jsi_job *job,
 void jsi_replace_pending_locked(jobsched *s, struct jsi_job *job,
                                 const jobsched_announcement *item);
 /* The job acts under the definition in force, of this generation, until nothing is due by it. Takes
- * over the predecessor; NULL: there was no memory for it. */
+ * over the predecessor; NULL: there was no memory for it. One that is unread counts only after
+ * JSI_SETTLE_WAIT_MS. */
 void jsi_replace_settle_locked(jobsched *s, struct jsi_job *job, jsi_predecessor *predecessor,
                                uint64_t generation, int64_t mark_ms, int64_t last_end_ms);
 /* jsi_job_rearm_locked(), while it does and next_ms is known. */

@@ -115,8 +115,11 @@ enum jsi_zone_result jsi_zone_load(const jobsched_allocator *allocator, const ch
             continue;
         }
         int descriptor = open(directories[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (descriptor < 0) {
+        if (descriptor < 0 && (errno == ENOENT || errno == ENOTDIR)) {
             continue;
+        }
+        if (descriptor < 0) {
+            return JSI_ZONE_UNREADABLE; /* it may be there: another would be the wrong one */
         }
         result = read_from(allocator, descriptor, name, out_zone);
         int saved = errno;

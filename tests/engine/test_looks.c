@@ -3,6 +3,7 @@
 #include "support/old_build.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 static jobsched_job_spec begin(struct world *world, struct world_job *job, const char *schedule)
 {
@@ -126,12 +127,67 @@ static void test_one_that_fails_lets_others_pass(void **state)
     world_close(&world);
 }
 
+/* Its zone is the old definition's alone, so it is not in the cache. */
+static void begin_in_zone(struct world *world, struct world_job *job)
+{
+    *job = (struct world_job){.calls = 0};
+    world_init(world, "fake:");
+    world->options.zone_directory = TEST_DATA "/zoneinfo-slim";
+    world_open(world);
+    old_build_announce(world,
+                       "schedule=*/2 * * * * *\ntimezone=America/New_York\nmisfire=0,100,0\n"
+                       "overlap=0\nrecover=0,3\njitter=0\ndisabled=0\ndst=0,0\n"
+                       "calendars=0,0000000000000000\n",
+                       0);
+}
+
+static rlim_t limit_files(rlim_t soft)
+{
+    struct rlimit limit;
+    assert_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = soft;
+    assert_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
+}
+
+/* G9: a zone file that cannot be read for want of descriptors is no text that is not understood: what
+ * the old definition has due waits for it, as long as a short trouble lasts, and is not lost. */
+static void test_short_of_descriptors(void **state)
+{
+    (void)state;
+    for (int lasts = 0; lasts < 2; lasts++) {
+        struct world world;
+        struct world_job job;
+        begin_in_zone(&world, &job);
+        jobsched_job_spec spec = world_spec(&world, &job, "job", "*/7 * * * * *");
+        test_clock_advance(&world.clock, 5000);
+        rlim_t before = limit_files(0);
+        start(&world, &spec);
+        world_run(&world, lasts ? JSI_SETTLE_WAIT_MS + 1000 : JSI_SETTLE_WAIT_MS - 2000);
+        (void)limit_files(before);
+        uint64_t looks = fake_backend_calls(&world.fake, FAKE_JOBS);
+        size_t untold = event_log_count(&world.events, JOBSCHED_EVENT_JOB_UNSETTLED, NULL);
+        world_run(&world, 20000);
+        assert_at_most(looks, JSI_SETTLE_WAIT_MS / JSI_LOOK_LATER_MS + 2);
+        assert_equal(untold, lasts);
+        assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_JOB_UNSETTLED, NULL), lasts);
+        const jsi_job *known = jsi_map_find(&world.s->jobs, "job");
+        assert_equal(known->generation, 2);
+        if (!lasts) {
+            old_build_check(&world, "*/2 * * * * *", "*/7 * * * * *", WORLD_BEGIN_MS + 12000);
+        }
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_failed_look_is_told),
         cmocka_unit_test(test_a_look_that_hangs_holds_nothing_up),
         cmocka_unit_test(test_one_that_fails_lets_others_pass),
+        cmocka_unit_test(test_short_of_descriptors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
