@@ -68,7 +68,7 @@ static void test_newer_schema_is_refused(void **state)
              1); /* nothing half-done */
 }
 
-/* G3: an epoch that tokens have no room for, which would make them small again, is refused. */
+/* G2: an epoch that tokens have no room for, which would make them small again, is refused. */
 static void test_epoch_beyond_tokens_is_refused(void **state)
 {
     struct cf_world *world = *state;
@@ -78,6 +78,27 @@ static void test_epoch_beyond_tokens_is_refused(void **state)
     postgres_do("UPDATE \"%s\".meta SET epoch = 4194304");
     cf_equal(postgres_try_url(world, world->url), JOBSCHED_EINTERNAL);
     postgres_expect_message("epoch '4194304', allowed are 0 to 4194303");
+}
+
+/* G16: handles that only make control calls leave nothing behind, also where no scheduler runs that
+ * would clear it away. */
+static void test_control_handles_leave_no_row(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    (void)cf_job(node, "job", 2);
+    cf_close(world, node);
+    for (int n = 0; n < 20; n++) {
+        struct cf_node control = {.backend = NULL};
+        cf_config(&control, world, "control", NULL);
+        control.config.control_only = 1;
+        cf_ok(control.driver->open(&control.config, &control.backend));
+        cf_ok(cf_control(&control, n % 2 == 0 ? JOBSCHED_VERB_PAUSE : JOBSCHED_VERB_RESUME, "job",
+                         NULL, NULL));
+        cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 1);
+        control.driver->close(control.backend);
+    }
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 0);
 }
 
 static int apply(const char *statement, void *visit_data)
@@ -449,6 +470,7 @@ int main(int argc, char **argv)
         TEST(test_eight_processes_make_the_schema),
         TEST(test_newer_schema_is_refused),
         TEST(test_epoch_beyond_tokens_is_refused),
+        TEST(test_control_handles_leave_no_row),
         TEST(test_rights),
         TEST(test_names_that_share_a_key),
         TEST(test_no_lock_is_left_behind),

@@ -102,6 +102,33 @@ static void reset(struct jsi_pg_store *store)
     }
 }
 
+static void leave(struct jsi_pg_store *store)
+{
+    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
+    jsi_pg_budget(lane, store->config.request_timeout_ms);
+    /* Where this fails, others find our session gone and do the same. */
+    if (jsi_pg_session(lane) == 0) {
+        jsi_pg_params(lane);
+        jsi_pg_param_int(lane, JSI_PG_VERSION);
+        jsi_pg_param_text(lane, store->config.name_space);
+        jsi_pg_param_text(lane, store->config.node_id);
+        (void)jsi_pg_query(lane, "SELECT @S@.leave($1, $2, $3)", 1);
+    }
+}
+
+/* The row of a handle that made control calls. Where there is none, one that comes late is refused.
+ * Not worth a new connection: where this fails, the nodes' reap finds it in an hour. */
+static void forget_commands(struct jsi_pg_store *store)
+{
+    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_ADMIN];
+    jsi_pg_budget(lane, store->config.request_timeout_ms);
+    if (lane->commands && lane->conn != NULL && !jsi_pg_is_cut(lane)) {
+        jsi_pg_params(lane);
+        jsi_pg_param_text(lane, store->config.node_id);
+        (void)jsi_pg_query(lane, "DELETE FROM @S@.commander WHERE handle = $1", 1);
+    }
+}
+
 static void postgresql_close(void *backend)
 {
     struct jsi_pg_store *store = backend;
@@ -109,15 +136,10 @@ static void postgresql_close(void *backend)
         return;
     }
     jsi_pg_node_stop(store);
-    struct jsi_pg_lane *lane = &store->lanes[JOBSCHED_LANE_CLAIM];
-    jsi_pg_budget(lane, store->config.request_timeout_ms);
-    /* Where this fails, others find our session gone and do the same. */
-    if (!store->config.control_only && jsi_pg_session(lane) == 0) {
-        jsi_pg_params(lane);
-        jsi_pg_param_int(lane, JSI_PG_VERSION);
-        jsi_pg_param_text(lane, store->config.name_space);
-        jsi_pg_param_text(lane, store->config.node_id);
-        (void)jsi_pg_query(lane, "SELECT @S@.leave($1, $2, $3)", 1);
+    if (store->config.control_only) {
+        forget_commands(store);
+    } else {
+        leave(store);
     }
     reset(store);
     release(store);

@@ -17,7 +17,8 @@
 --             gone_ms: since when that lock has been seen free. claim_nonce: the connection from
 --             which the node claims now; what an older one still has on its way is refused.
 --             keep_nonce: the like for entering.
--- commander   the same for control calls: one row per handle that makes any, for an hour.
+-- commander   the same for control calls: one row per handle that makes any, until it is
+--             closed, or for an hour.
 -- registration  which node registers which job, as what. left_node: nodes that were forgotten, so
 --             that a registration outlasts a node which only seemed dead, though not for ever.
 -- boot        unlogged, so that a crash empties it: see boot().
