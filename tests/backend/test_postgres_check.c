@@ -194,6 +194,9 @@ static void test_failover(void **state)
     checks_read(node, &checks);
     checks_expect(&checks, "2 postgresql.failover: the server has been another one for 5 min "
                            "(epoch 3), its clock is behind and for");
+    postgres_do("UPDATE \"%s\".meta SET lost_at_ms = \"%s\".now_ms() + 300000"); /* set back */
+    checks_read(node, &checks);
+    checks_expect(&checks, "2 postgresql.failover: the server has been another one for 0 min ");
     postgres_do("UPDATE \"%s\".meta SET lost_at_ms = \"%s\".now_ms() - 86460000");
     checks_read(node, &checks);
     checks_expect(&checks, "1 postgresql.failover: ");

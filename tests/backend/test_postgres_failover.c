@@ -457,6 +457,26 @@ static void test_tokens_raised_amid_a_claim(void **state)
     cf_equal(cf_renew(node, "job", claim.token), JOBSCHED_LEASE_KEPT);
 }
 
+/* Promoted while its clock was ahead by ten days, which has been set back since: everything waits for
+ * one quarantine more, and not for the ten days (G11); and no longer than a day is unknown. */
+static void test_clock_that_was_ahead(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 3);
+    postgres_do("UPDATE \"%s\".meta SET epoch = 1, lost_at_ms = \"%s\".now_ms() + 864000000,"
+                " floor_ms = \"%s\".now_ms() + 864000000");
+    postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = lost_at_ms + 500");
+    int64_t before_ms = postgres_ask("SELECT \"%s\".now_ms()");
+    jobsched_claim claim = cf_at(&job, 1);
+    claim.lease_ms = 500;
+    claim.recover = JOBSCHED_RECOVER_RERUN; /* or it would be skipped */
+    ask_again(node, &claim);
+    cf_answer(claim, GRANTED);
+    cf_true(postgres_ask("SELECT started_ms FROM \"%s\".run") >= before_ms + 500);
+    cf_equal(postgres_ask("SELECT floor_ms - lost_at_ms FROM \"%s\".meta"), 86400000);
+}
+
 /* G6: a resume that was given up, and a pause after it that has returned: the pause holds. */
 static void test_late_resume_is_refused(void **state)
 {
@@ -510,6 +530,7 @@ int main(int argc, char **argv)
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, set_up_pair, tear_down_pair)
         ONE(test_letting_go_waits_for_a_transaction),
         ONE(test_tokens_raised_amid_a_claim),
+        ONE(test_clock_that_was_ahead),
         ONE(test_late_claim_is_refused),
         ROWS(test_late_claim_is_refused),
         ONE(test_late_resume_is_refused),

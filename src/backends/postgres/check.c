@@ -180,7 +180,7 @@ static void say_failover(struct report *report)
         text, sizeof text,
         "the server has been another one for %lld min (epoch %lld)%s%s; pauses and other "
         "control calls made shortly before that may be forgotten: look through the jobs",
-        (long long)(ago_ms / 60000), (long long)jsi_pg_int(lane, 0, EPOCH),
+        (long long)(ago_ms > 0 ? ago_ms / 60000 : 0), (long long)jsi_pg_int(lane, 0, EPOCH),
         quarantine ? ", and nothing is granted until the leases of then are over" : "", ahead);
     say(report, "postgresql.failover", JOBSCHED_LEVEL_WARNING, text);
 }

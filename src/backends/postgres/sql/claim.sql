@@ -43,6 +43,9 @@ BEGIN
         INTO v_locked FROM unnest(a_jobs) WITH ORDINALITY AS u(job, place);
     -- After the locks, so that no run is granted before the last one ended.
     o_now := @S@.now_ms();
+    IF v_lost_at > o_now + 10000 THEN
+        PERFORM @S@.set_back(o_now);
+    END IF;
     v_waits := v_quarantine > o_now
         OR o_now - v_lost_at < (SELECT max(l) FROM unnest(a_lease_ms) AS l);
     FOR c IN SELECT u.*, count(*) OVER (PARTITION BY u.job) AS times, f.id, f.mark_ms, f.token,

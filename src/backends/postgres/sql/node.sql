@@ -144,6 +144,18 @@ BEGIN
 END
 $fn$;
 
+-- The clock was ahead when hello() found another server, and has been set back since: what it then
+-- wrote down would stop all jobs until that time comes again. The quarantine begins anew now, and the
+-- floor is bounded as one that a caller brings. Does not wait; the caller grants nothing before it
+-- has read meta again.
+CREATE FUNCTION @S@.set_back(a_now_ms bigint) RETURNS void LANGUAGE sql AS $fn$
+    UPDATE @S@.meta SET lost_at_ms = a_now_ms,
+        quarantine_until_ms = a_now_ms + (quarantine_until_ms - lost_at_ms),
+        floor_ms = least(floor_ms, a_now_ms + 86400000)
+        WHERE id = (SELECT m.id FROM @S@.meta m WHERE m.lost_at_ms > a_now_ms + 10000
+            FOR UPDATE SKIP LOCKED)
+$fn$;
+
 -- Takes a liveness lock for this session, and makes or refreshes the row of its node. Another key
 -- each time, so that a session which the server has not yet given up is in nobody's way.
 -- a_session false: without, see row mode.
