@@ -80,7 +80,11 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
         jsi_replace_pending_locked(s, job, item);
         return;
     }
-    jsi_replace_done_locked(s, job);
+    if (item->in_force && !item->removed) {
+        jsi_replace_done_locked(s, job);
+    } else {
+        jsi_replace_end_locked(s, job); /* another has replaced it, or nobody */
+    }
     job->generation = item->in_force || JSI_MUTANT(stood_down_runs) ? item->generation : 0;
     job->mark_ms = item->mark_ms;
     job->last_end_ms = item->last_end_ms;

@@ -181,6 +181,34 @@ static void test_short_of_descriptors(void **state)
     }
 }
 
+static void a_larger_one_comes(struct fake_backend *fake, enum fake_operation operation,
+                               void *items, size_t count)
+{
+    const jobsched_announcement *item = items;
+    if (operation == FAKE_ANNOUNCE && count == 1 && item->replace == JOBSCHED_REPLACE_IF) {
+        old_build_announce(fake->hook_data, "another kind of client, too", 4);
+    }
+}
+
+/* G14: a definition that is not understood is told as replaced only by the node that replaced it. */
+static void test_who_did_not_replace_tells_nothing(void **state)
+{
+    (void)state;
+    for (int comes = 0; comes < 2; comes++) {
+        struct world world;
+        struct world_job job;
+        jobsched_job_spec spec = begin(&world, &job, "@every 7s");
+        old_build_announce(&world, "another kind of client", 1);
+        world.fake.hook_data = &world;
+        world.fake.before = comes ? a_larger_one_comes : NULL;
+        spec.version = 3;
+        start(&world, &spec);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), comes);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_UNSETTLED), !comes);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +216,7 @@ int main(void)
         cmocka_unit_test(test_a_look_that_hangs_holds_nothing_up),
         cmocka_unit_test(test_one_that_fails_lets_others_pass),
         cmocka_unit_test(test_short_of_descriptors),
+        cmocka_unit_test(test_who_did_not_replace_tells_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
