@@ -208,6 +208,29 @@ static void test_step_is_not_trusted(void **state)
     }
 }
 
+/* G5: a step that fits into the bounds of a round trip which took long. What comes after is not
+ * compared with that look, but with the next one. */
+static void test_step_after_a_long_round_trip_is_not_trusted(void **state)
+{
+    (void)state;
+    static const double steps[] = {8000, -8000, 4000, 0};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct world w;
+        begin(&w);
+        heartbeat_between_looks(&w, 5000);
+        look(&w, 20000);
+        pass(&w, 9000);
+        beat(&w);
+        pass(&w, 100);
+        w.server_ms += steps[i];
+        look(&w, 2);
+        cf_equal(w.store.watches[0].since_ms, w.mono_ms); /* seen now, for the first time */
+        heartbeat_between_looks(&w, 5000);
+        cf_true(early_ms(&w) >= -20 && early_ms(&w) <= 20); /* in step again */
+        end(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_slewed_clock_is_not_trusted),
         cmocka_unit_test(test_no_clock_makes_a_heartbeat_too_old),
         cmocka_unit_test(test_step_is_not_trusted),
+        cmocka_unit_test(test_step_after_a_long_round_trip_is_not_trusted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

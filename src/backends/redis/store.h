@@ -201,7 +201,7 @@ struct jsi_redis_store {
     struct jsi_redis_grant *grants;
     size_t grant_slots, grant_capacity;
     /* The last look at the server's clock, and two spans in which it has run in step with ours. */
-    int looked;
+    int looked, look_is_wide;
     int64_t look_got_ms;
     struct jsi_redis_span in_step[2]; /* the older one first */
     struct jsi_redis_watch *watches;

@@ -55,8 +55,10 @@ void jsi_redis_watch_clock(struct jsi_redis_store *store, int64_t sent_ms, int64
         struct jsi_redis_span *older = &store->in_step[0], *younger = &store->in_step[1];
         narrow(older, &look);
         narrow(younger, &look); /* it is part of the older one, so it needs no judging */
-        if (!store->looked ||
-            got_ms - sent_ms > part(lease_ms, ROUND_TRIP_PART, ROUND_TRIP_MAX_MS) ||
+        /* Within bounds so wide a step would not be seen: the next look is what others are compared
+         * with. */
+        int is_wide = got_ms - sent_ms > part(lease_ms, ROUND_TRIP_PART, ROUND_TRIP_MAX_MS);
+        if (!store->looked || store->look_is_wide || is_wide ||
             older->low_ms > older->high_ms + slack_ms) {
             *older = *younger = look;
         } else if (got_ms - younger->from_ms >= lease_ms) {
@@ -64,6 +66,7 @@ void jsi_redis_watch_clock(struct jsi_redis_store *store, int64_t sent_ms, int64
             *younger = look;
         }
         store->looked = 1;
+        store->look_is_wide = is_wide;
         store->look_got_ms = got_ms;
     }
     (void)pthread_mutex_unlock(&store->lock);
