@@ -6,8 +6,27 @@
 
 #include "backends/postgres/store.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+int __real_fcntl(int fd, int command, ...);
+int __wrap_fcntl(int fd, int command, ...);
+
+/* How many more descriptors there are not. */
+static _Atomic int missing;
+
+int __wrap_fcntl(int fd, int command, ...)
+{
+    if (command == F_DUPFD_CLOEXEC && atomic_load(&missing) > 0) {
+        (void)atomic_fetch_sub(&missing, 1);
+        errno = EMFILE;
+        return -1;
+    }
+    return __real_fcntl(fd, command, 0);
+}
 
 static int64_t vouch(struct cf_node *node)
 {
@@ -210,6 +229,30 @@ static void test_who_enters_again_unanswered_is_not_kept(void **state)
     renew_until_kept(node, &item);
 }
 
+/* Where there is no descriptor for the looks, the node enters again until there is one: it is not taken
+ * for lost a grace after each call. */
+static void test_who_cannot_look_enters_again(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    struct cf_job job = cf_job(node, "job", 2);
+    (void)cf_grant(node, &job, 1);
+    atomic_store(&missing, 2);
+    postgres_terminate("node");
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    while (atomic_load(&missing) > 0) {
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+    renew_until_kept(node, NULL);
+    renew_until_kept(node, NULL); /* in doubt until then, where it took long */
+    for (int i = 0; i < 3; i++) {
+        int64_t before_ms = cf_real_mono_ms();
+        cf_true(vouch(node) > before_ms);
+        await(before_ms + JSI_PG_GRACE_DEFAULT_MS);
+    }
+}
+
 /* Where there is no such session, or its grace is too short for looks, the leases are all there is. */
 static void test_where_nothing_is_vouched_for(void **state)
 {
@@ -231,6 +274,7 @@ int main(int argc, char **argv)
         TEST(test_who_is_back_in_time_is_not),
         TEST(test_who_may_have_entered_is_not_kept_by_the_old_session),
         TEST(test_who_enters_again_unanswered_is_not_kept),
+        TEST(test_who_cannot_look_enters_again),
         TEST(test_where_nothing_is_vouched_for),
     };
     postgres_directory = argc > 1 ? argv[1] : "";

@@ -44,6 +44,7 @@
  * Locks: takes keep_lock, never over a call of libpq. */
 #include "store.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -153,14 +154,15 @@ int64_t jsi_pg_vouch(void *backend)
 }
 
 /* A descriptor of our own, because libpq closes its own when it likes. Whoever has the old number
- * would look at something else. Without one only the keeper thread's looks count. */
-static void look_at_locked(struct jsi_pg_store *store, const PGconn *conn)
+ * would look at something else. Returns whether there is one. */
+static int look_at_locked(struct jsi_pg_store *store, const PGconn *conn)
 {
     struct jsi_pg_keep *keep = &store->keep;
     if (keep->look_fd >= 0) {
         (void)close(keep->look_fd);
     }
     keep->look_fd = conn == NULL ? -1 : fcntl(PQsocket(conn), F_DUPFD_CLOEXEC, 0);
+    return keep->look_fd >= 0;
 }
 
 void jsi_pg_node_lost(struct jsi_pg_lane *lane)
@@ -172,7 +174,7 @@ void jsi_pg_node_lost(struct jsi_pg_lane *lane)
         keep->lost_ms = keep->alive_ms;
         keep->said = jsi_pg_is_farewell(lane->notice);
         keep->was_down = 0;
-        look_at_locked(lane->store, NULL);
+        (void)look_at_locked(lane->store, NULL);
         keep->told = 0;
         /* Where the session was idle for a lease, there is nothing left to defend. */
         keep->recovers = strcmp(lane->notice, "57P05") != 0;
@@ -249,7 +251,6 @@ static void entered(struct jsi_pg_lane *lane)
     keep->alive_ms = lane->started_ms;
     keep->lost_ms = JOBSCHED_NONE;
     keep->recovers = 0;
-    look_at_locked(store, lane->conn);
     unlock(store);
     PQfinish(before);
     if (store->watch_fd >= 0) {
@@ -289,6 +290,19 @@ static void enter_fails(struct jsi_pg_lane *lane, int may_have)
     unlock(lane->store);
 }
 
+/* A session that cannot be looked at vouches for nothing, so it is as good as none. */
+static int look_at(struct jsi_pg_lane *lane)
+{
+    struct jsi_pg_store *store = lane->store;
+    lock(store);
+    int failed = store->row_mode || look_at_locked(store, lane->conn) ? 0 : errno;
+    unlock(store);
+    return failed == 0
+               ? 0
+               : jobsched_fail(JOBSCHED_EUNREACHABLE, failed,
+                               "no descriptor to watch the session with '%s'", store->place);
+}
+
 int jsi_pg_node_enter(struct jsi_pg_lane *lane)
 {
     struct jsi_pg_store *store = lane->store;
@@ -310,6 +324,9 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
     int may_have = result == 0 || result == JOBSCHED_EUNKNOWN;
     if (result == 0) {
         result = jsi_pg_say(lane);
+    }
+    if (result == 0) {
+        result = look_at(lane);
     }
     if (result != 0) {
         enter_fails(lane, may_have);
