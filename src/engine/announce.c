@@ -246,6 +246,7 @@ static bool is_replaced(const jsi_job *job, const struct seen *seen)
  * would replace a newer one that came in between. */
 static void adopt_locked(jobsched *s, jsi_job *job, const struct seen *seen)
 {
+    bool known = seen->generation == job->generation;
     job->generation = seen->generation;
     job->mark_ms = seen->mark_ms;
     job->last_end_ms = seen->last_end_ms;
@@ -256,6 +257,12 @@ static void adopt_locked(jobsched *s, jsi_job *job, const struct seen *seen)
     }
     jsi_replace_end_locked(s, job);
     jsi_job_rearm_locked(s, job);
+    int64_t later_ms = jsi_now_locked(s) + JSI_LOOK_LATER_MS;
+    if (known && job->phase == JSI_JOB_ARMED && job->next_ms < later_ms) {
+        /* The store called stale what it shows in force: not round and round. */
+        jsi_due_disarm(&s->due, &job->due);
+        jsi_due_arm(&s->due, &job->due, later_ms);
+    }
 }
 
 static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)

@@ -118,7 +118,11 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         tell_elsewhere(s, ask, claim);
         break;
     case JOBSCHED_ANSWER_STALE:
-        jsi_look_locked(s, job);
+        if (job->predecessor != NULL) {
+            jsi_look_later_locked(s, job); /* what is found is claimed under at once */
+        } else {
+            jsi_look_locked(s, job);
+        }
         return;
     case JOBSCHED_ANSWER_REMOVED:
         jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_REMOVED,

@@ -104,6 +104,7 @@ void jsi_look_later_locked(jobsched *s, jsi_job *job)
         s->looking_later_mono_ms = jsi_mono(s) + JSI_LOOK_LATER_MS;
     }
     jsi_list_append(&s->looking_later, &job->link);
+    jsi_wake_elect_locked(s);
 }
 
 /* ---- while the predecessor is in force ------------------------------------- */

@@ -209,6 +209,38 @@ static void test_who_did_not_replace_tells_nothing(void **state)
     }
 }
 
+static void all_is_stale(struct fake_backend *fake, enum fake_operation operation, void *items,
+                         size_t count)
+{
+    (void)fake;
+    jobsched_claim *claims = items;
+    for (size_t i = 0; operation == FAKE_CLAIM && i < count; i++) {
+        claims[i].generation = 99;
+    }
+}
+
+/* G11: a store that calls each claim stale, and each time shows the same definition in force, is
+ * asked at a bounded pace: under a predecessor, and under the job's own. */
+static void test_stale_claims_are_paced(void **state)
+{
+    (void)state;
+    for (int own = 0; own < 2; own++) {
+        struct world world;
+        struct world_job job;
+        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        old_build_put(&world, &spec);
+        spec.schedule = own ? spec.schedule : "@every 7s";
+        world.fake.before = all_is_stale;
+        test_clock_advance(&world.clock, 5000);
+        start(&world, &spec);
+        world_run(&world, 10000);
+        assert_equal(job.calls, 0);
+        assert_true(fake_backend_calls(&world.fake, FAKE_JOBS) >= 10);
+        assert_at_most(fake_backend_calls(&world.fake, FAKE_JOBS), 10000 / JSI_LOOK_LATER_MS + 10);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_one_that_fails_lets_others_pass),
         cmocka_unit_test(test_short_of_descriptors),
         cmocka_unit_test(test_who_did_not_replace_tells_nothing),
+        cmocka_unit_test(test_stale_claims_are_paced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
