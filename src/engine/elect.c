@@ -87,8 +87,9 @@ bool jsi_elect(jobsched *s, int64_t *out_again_mono_ms)
         return false;
     }
     /* Looks come last: where their lane hangs, what is due has been claimed. */
-    size_t (*const rounds[])(jobsched *) = {jsi_withdraw,       jsi_announce, finish,
-                                            jsi_leader_refresh, jsi_fire,     jsi_look};
+    size_t (*const rounds[])(jobsched *) = {
+        jsi_withdraw, jsi_announce,       finish,  jsi_leader_catch_up,
+        jsi_fire,     jsi_leader_refresh, jsi_look};
     size_t done = 0;
     for (size_t i = 0; i < sizeof rounds / sizeof rounds[0]; i++) {
         done += rounds[i](s);

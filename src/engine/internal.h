@@ -355,8 +355,7 @@ void jsi_job_disarm_locked(jobsched *s, jsi_job *job);
 
 /* ---- definition.c -------------------------------------------------------- */
 
-/* Sets job->definition. */
-int jsi_definition_make(const jobsched *s, jsi_job *job);
+int jsi_definition_make(const jobsched *s, jsi_job *job); /* sets job->definition */
 /* Makes a predecessor of the job out of the text of a definition. Fails for want of memory only.
  * Needs the lock not held, and a reference to the job. */
 int jsi_definition_understand(jobsched *s, const jsi_job *job, const char *text,
@@ -454,7 +453,8 @@ void jsi_leader_arm_locked(jobsched *s, jsi_job *job);
 /* Who leads lets others lead where it has not all definitions in force. */
 void jsi_leader_yield_locked(jobsched *s);
 int64_t jsi_leader_next_locked(const jobsched *s); /* when this or jsi_leader_refresh() is due */
-/* A round of the elector: catches up with what was done while others led. */
+/* Rounds of the elector: catches up with what others did while they led; and looks now and then. */
+size_t jsi_leader_catch_up(jobsched *s);
 size_t jsi_leader_refresh(jobsched *s);
 
 /* ---- keep.c -------------------------------------------------------------- */

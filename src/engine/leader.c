@@ -173,29 +173,37 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
     return 0;
 }
 
-size_t jsi_leader_refresh(jobsched *s)
+static size_t look_at_all(jobsched *s)
 {
+    /* Where it fails, each job's claim is told its mark. */
+    int code = s->driver->jobs == NULL ? 0 : jsi_backend_look(s, NULL, refresh, s);
     (void)pthread_mutex_lock(&s->lock);
-    bool leads = s->leader_run != NULL && s->state == JSI_STARTED;
-    bool again = leads && s->driver->jobs != NULL && jsi_mono(s) >= s->leader_look_mono_ms;
-    bool fresh = s->leader_fresh && leads;
-    s->leader_fresh = fresh;
-    if (fresh || again) {
-        s->leader_look_mono_ms = jsi_mono(s) + JSI_LEADER_LOOK_MS;
-    }
-    (void)pthread_mutex_unlock(&s->lock);
-    if (!fresh && !again) {
-        return 0;
-    }
-    if (s->driver->jobs != NULL) {
-        /* Where it fails, each job's claim is told its mark. */
-        (void)jsi_backend_look(s, NULL, refresh, s);
-    }
-    (void)pthread_mutex_lock(&s->lock);
+    int64_t pause_ms = code == 0                ? JSI_LEADER_LOOK_MS
+                       : code == JSI_ADMIN_BUSY ? JSI_LOOK_FAILED_FIRST_MS
+                                                : jsi_look_pause_locked(s, code);
+    s->leader_look_mono_ms = jsi_mono(s) + pause_ms;
     s->leader_fresh = false;
     jsi_wake_tick_locked(s);
     (void)pthread_mutex_unlock(&s->lock);
     return 1;
+}
+
+size_t jsi_leader_catch_up(jobsched *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool fresh = s->leader_fresh && s->leader_run != NULL && s->state == JSI_STARTED;
+    s->leader_fresh = fresh;
+    (void)pthread_mutex_unlock(&s->lock);
+    return fresh ? look_at_all(s) : 0;
+}
+
+size_t jsi_leader_refresh(jobsched *s)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    bool again = s->leader_run != NULL && s->state == JSI_STARTED && s->driver->jobs != NULL &&
+                 !s->leader_fresh && jsi_mono(s) >= s->leader_look_mono_ms;
+    (void)pthread_mutex_unlock(&s->lock);
+    return again ? look_at_all(s) : 0;
 }
 
 int jobsched_is_leader(jobsched *scheduler)

@@ -371,6 +371,36 @@ static void test_who_lacks_a_definition_yields(void **state)
     world_close(&world);
 }
 
+/* G14: one look that fails, or finds its lane taken, puts off by a second what the leader is to hear
+ * of, and not by a minute. */
+static void test_a_failed_look_is_repeated_soon(void **state)
+{
+    (void)state;
+    for (int busy = 0; busy < 2; busy++) {
+        struct world world;
+        struct world_job job = {0}, other = {0};
+        begin(&world, &job);
+        jobsched_job_spec spec = world_spec(&world, &other, "other", "@every 10h");
+        world_add(&world, &spec);
+        world_run(&world, 10000);
+        jobsched_announcement item = {.job = "other", .definition = "another"};
+        jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM, .timeout_ms = 1000};
+        assert_equal(jobsched_backend_single()->announce(world.fake.inner, &call, &item, 1), 0);
+        int64_t look_ms = world.s->leader_look_mono_ms - test_clock_mono(&world.clock);
+        world_run(&world, look_ms - 100);
+        world.s->admin_busy = busy;
+        if (!busy) {
+            fake_backend_fail(&world.fake, FAKE_JOBS, JOBSCHED_EUNREACHABLE, 1, false);
+        }
+        world_run(&world, 200);
+        world.s->admin_busy = false;
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), 0);
+        world_run(&world, 2000);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), 1);
+        world_close(&world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -386,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_without_leader_mode),
         cmocka_unit_test(test_open_that_fails_leaks_nothing),
         cmocka_unit_test(test_who_lacks_a_definition_yields),
+        cmocka_unit_test(test_a_failed_look_is_repeated_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
