@@ -352,10 +352,14 @@ static bool look_at(jobsched *s, jsi_job *job)
     bool answered = code == JOBSCHED_OK || code == JOBSCHED_ENOTFOUND;
     (void)pthread_mutex_lock(&s->lock);
     if (answered && is_replaced(job, &seen)) {
+        uint64_t reloads = s->zone_reloads;
         (void)pthread_mutex_unlock(&s->lock);
         jsi_predecessor *predecessor = NULL;
         (void)jsi_definition_understand(s, job, seen.definition, &predecessor);
         (void)pthread_mutex_lock(&s->lock);
+        if (predecessor != NULL) { /* it may be of the data before */
+            predecessor->outdated = reloads != s->zone_reloads;
+        }
         jsi_replace_settle_locked(s, job, predecessor, seen.generation, seen.mark_ms,
                                   seen.last_end_ms);
     } else if (answered) {

@@ -264,7 +264,7 @@ struct jobsched {
     uint64_t keep_round;
     bool admin_busy;
     bool events_end; /* no further event comes: the event thread may end */
-    uint64_t request_counter;
+    uint64_t request_counter, zone_reloads;
 
     jsi_thread threads[JSI_THREAD_COUNT];
     jsi_thread *workers; /* settings.workers of them, or NULL */

@@ -55,6 +55,9 @@ int jobsched_zones_reload(jobsched *scheduler)
     (void)pthread_mutex_lock(&s->zones_lock);
     jsi_zone_cache_reload(s->zones);
     (void)pthread_mutex_unlock(&s->zones_lock);
+    (void)pthread_mutex_lock(&s->lock);
+    s->zone_reloads++;
+    (void)pthread_mutex_unlock(&s->lock);
     jsi_job **jobs;
     size_t count;
     failed = list_jobs(s, &jobs, &count);

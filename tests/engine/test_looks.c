@@ -241,6 +241,63 @@ static void test_stale_claims_are_paced(void **state)
     }
 }
 
+struct reloader {
+    struct world *world;
+    int left;
+};
+
+/* The look has its answer, and makes something of it. */
+static void *allocate_and_reload(void *ctx, size_t size)
+{
+    struct reloader *reloader = ctx;
+    if (size == sizeof(jsi_predecessor) && reloader->left > 0) {
+        reloader->left--;
+        assert_equal(jobsched_zones_reload(reloader->world->s), 0);
+    }
+    return test_memory_allocate(&reloader->world->memory, size);
+}
+
+static void *reallocate(void *ctx, void *pointer, size_t size)
+{
+    struct reloader *reloader = ctx;
+    return test_memory_reallocate(&reloader->world->memory, pointer, size);
+}
+
+static void release(void *ctx, void *pointer)
+{
+    struct reloader *reloader = ctx;
+    test_memory_release(&reloader->world->memory, pointer);
+}
+
+/* G12, G14: zones that are reloaded while an old definition is being read make it be read again. */
+static void test_zones_are_reloaded_amid_a_look(void **state)
+{
+    (void)state;
+    uint64_t looks[2];
+    for (int reloads = 0; reloads < 2; reloads++) {
+        struct world world;
+        struct reloader reloader = {.world = &world, .left = reloads};
+        struct world_job job = {.calls = 0};
+        world_init(&world, "fake:");
+        world.allocator.allocate = allocate_and_reload;
+        world.allocator.reallocate = reallocate;
+        world.allocator.release = release;
+        world.allocator.ctx = &reloader;
+        world_open(&world);
+        jobsched_job_spec spec = world_spec(&world, &job, "job", "@every 2s");
+        old_build_put(&world, &spec);
+        test_clock_advance(&world.clock, 5000);
+        spec.schedule = "@every 7s";
+        start(&world, &spec);
+        world_run(&world, 10000);
+        assert_equal(reloader.left, 0);
+        assert_true(job.calls >= 3);
+        looks[reloads] = fake_backend_calls(&world.fake, FAKE_JOBS);
+        world_close(&world);
+    }
+    assert_equal(looks[1], looks[0] + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_short_of_descriptors),
         cmocka_unit_test(test_who_did_not_replace_tells_nothing),
         cmocka_unit_test(test_stale_claims_are_paced),
+        cmocka_unit_test(test_zones_are_reloaded_amid_a_look),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) != 0 ? 1 : 0;
 }
