@@ -59,6 +59,7 @@ static void hang(struct fake_backend *fake, enum fake_operation operation, void 
     (void)count;
     struct world *world = fake->hook_data;
     if (operation == FAKE_JOBS) {
+        assert_true(fake_backend_calls(fake, FAKE_CLAIM) > 0); /* what is due comes first */
         test_clock_advance(&world->clock, world->s->settings.request_timeout_ms);
     }
 }
@@ -81,12 +82,11 @@ static void test_a_look_that_hangs_holds_nothing_up(void **state)
     spec.schedule = "@every 2s";
     world_add(&world, &spec);
     (void)jsi_tick(world.s);
-    int64_t again_ms, before_ms = world_now(&world);
+    int64_t again_ms;
     (void)jsi_elect(world.s, &again_ms); /* in one round: the claim, and then the look */
     assert_true(jsi_work(world.s));
     assert_equal(other.calls, 1);
     assert_equal(fake_backend_calls(&world.fake, FAKE_JOBS), 1);
-    assert_true(world_now(&world) > before_ms);
     world_run(&world, 300000);
     assert_true(fake_backend_calls(&world.fake, FAKE_JOBS) > 8);
     assert_at_most(fake_backend_calls(&world.fake, FAKE_JOBS), 6 + 300 / 30);
