@@ -477,6 +477,26 @@ static void test_clock_that_was_ahead(void **state)
     cf_equal(postgres_ask("SELECT floor_ms - lost_at_ms FROM \"%s\".meta"), 86400000);
 }
 
+/* Two copies of a server are promoted one after the other: nodes that know the first one's grants find
+ * that the second is another one, although its timeline and epoch are the same (G1, G2). */
+static void test_two_copies_differ(void **state)
+{
+    struct cf_world *world = *state;
+    (void)cf_open(world, "node");
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'");
+    static const char stranger[] =
+        "SELECT o_epoch FROM \"%s\".hello(1, 1500, 0, 0, NULL, 0, NULL, NULL)";
+    cf_equal(postgres_ask(stranger), 1);
+    postgres_do("CREATE TABLE \"%s\".first AS SELECT incarnation FROM \"%s\".meta");
+    static const char knows_first[] =
+        "SELECT o_epoch FROM \"%s\".hello(1, 1500, 0, 1, (SELECT incarnation FROM \"%s\".first),"
+        " 0, NULL, NULL)";
+    cf_equal(postgres_ask(knows_first), 1);
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another', epoch = 0");
+    cf_equal(postgres_ask(stranger), 1);
+    cf_equal(postgres_ask(knows_first), 2);
+}
+
 /* G6: a resume that was given up, and a pause after it that has returned: the pause holds. */
 static void test_late_resume_is_refused(void **state)
 {
@@ -531,6 +551,7 @@ int main(int argc, char **argv)
         ONE(test_letting_go_waits_for_a_transaction),
         ONE(test_tokens_raised_amid_a_claim),
         ONE(test_clock_that_was_ahead),
+        ONE(test_two_copies_differ),
         ONE(test_late_claim_is_refused),
         ROWS(test_late_claim_is_refused),
         ONE(test_late_resume_is_refused),

@@ -40,10 +40,13 @@ END
 $fn$;
 
 -- Which server this is. Not the timeline in pg_control: that one changes at the first checkpoint
--- only.
+-- only. What is stored begins with it; see hello().
 CREATE FUNCTION @S@.incarnation() RETURNS text LANGUAGE sql VOLATILE AS $fn$
     SELECT s.system_identifier || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
         FROM pg_control_system() s
+$fn$;
+CREATE FUNCTION @S@.is_other(a_stored text) RETURNS boolean LANGUAGE sql VOLATILE AS $fn$
+    SELECT left(a_stored, length(i)) <> i FROM @S@.incarnation() AS i
 $fn$;
 
 -- Row mode has no session of its own to make settings in, so they go with each transaction: as this
@@ -58,7 +61,7 @@ BEGIN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
     IF a_epoch >= 0 AND EXISTS(SELECT 1 FROM @S@.meta m WHERE m.epoch <> a_epoch
-        OR m.incarnation <> @S@.incarnation()
+        OR @S@.is_other(m.incarnation)
         OR (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint < a_lsn) THEN
         RAISE EXCEPTION 'the server is another one' USING ERRCODE = '55JS5';
     END IF;
@@ -92,7 +95,8 @@ $fn$;
 -- as long as nothing is granted.
 -- a_nonce: the node a_node claims through this connection from now on. The lock waits for a claim
 -- that an older one has under way; later ones are refused (check_node()).
--- o_changed: it is another one, as far as the caller knows.
+-- o_changed: it is another one, as far as the caller knows. Two copies of one server that are
+-- promoted have the same timeline and epoch; a number of its own tells each from the other.
 CREATE FUNCTION @S@.hello(a_version integer, a_lease_ms bigint, a_seen_ms bigint, a_epoch bigint,
     a_incarnation text, a_lsn bigint, a_node uuid, a_nonce bigint, OUT o_changed boolean,
     OUT o_epoch bigint, OUT o_incarnation text, OUT o_lsn bigint, OUT o_now bigint,
@@ -107,19 +111,19 @@ BEGIN
     o_now := @S@.now_ms();
     -- A crash of the host forgets what is not on the disk, and no more.
     o_lsn := (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint;
-    o_incarnation := @S@.incarnation();
     v_seen := least(a_seen_ms, o_now + 86400000);
     IF NOT EXISTS(SELECT 1 FROM @S@.boot) THEN
         INSERT INTO @S@.boot(value) VALUES (floor(random() * 1e15)::bigint) ON CONFLICT DO NOTHING;
     END IF;
     SELECT * INTO m FROM @S@.meta;
-    IF (a_epoch >= 0 AND a_epoch <> m.epoch) OR m.incarnation <> o_incarnation OR v_back
+    IF (a_epoch >= 0 AND a_epoch <> m.epoch) OR @S@.is_other(m.incarnation) OR v_back
         OR a_incarnation <> m.incarnation THEN
         SELECT * INTO m FROM @S@.meta FOR UPDATE;
-        IF m.incarnation <> o_incarnation OR a_epoch > m.epoch
+        IF @S@.is_other(m.incarnation) OR a_epoch > m.epoch
             OR (a_epoch = m.epoch AND (v_back OR a_incarnation <> m.incarnation)) THEN
             -- Nobody else was here first.
-            UPDATE @S@.meta SET incarnation = o_incarnation, epoch = greatest(m.epoch, a_epoch) + 1,
+            UPDATE @S@.meta SET epoch = greatest(m.epoch, a_epoch) + 1,
+                incarnation = @S@.incarnation() || '/' || floor(random() * 1e9)::bigint,
                 lost_at_ms = o_now, quarantine_until_ms = o_now + greatest(a_lease_ms,
                     (SELECT max(n.lease_ms) FROM @S@.node n),
                     (SELECT max(r.lease_ms) FROM @S@.run r WHERE r.outcome = 1)),
@@ -131,7 +135,8 @@ BEGIN
                 quarantine_until_ms = greatest(quarantine_until_ms, lost_at_ms + a_lease_ms);
         END IF;
     END IF;
-    SELECT t.epoch, t.floor_ms INTO o_epoch, o_floor_ms FROM @S@.meta t;
+    SELECT t.epoch, t.incarnation, t.floor_ms INTO o_epoch, o_incarnation, o_floor_ms
+        FROM @S@.meta t;
     o_changed := m.epoch <> o_epoch OR (a_epoch >= 0 AND a_epoch <> o_epoch);
     IF o_changed THEN
         SELECT count(*) FILTER (WHERE f.paused), count(*) INTO o_paused, o_jobs
