@@ -118,7 +118,7 @@ static void answer_own(jobsched *s, jsi_ask *ask, const jobsched_claim *claim)
         tell_elsewhere(s, ask, claim);
         break;
     case JOBSCHED_ANSWER_STALE:
-        if (job->predecessor != NULL) {
+        if (job->predecessor != NULL && !JSI_MUTANT(cut_new_generation)) {
             jsi_look_later_locked(s, job); /* what is found is claimed under at once */
         } else {
             jsi_look_locked(s, job);
