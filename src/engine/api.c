@@ -344,8 +344,7 @@ int jobsched_withdraw(jobsched *scheduler, const char *job_name)
     if (job != NULL) {
         jsi_map_remove(&s->jobs, job_name);
         job->withdrawn = true;
-        s->strays = s->strays || job->ask.unresolved || job->phase == JSI_JOB_CLAIMING ||
-                    job->active_runs > 0;
+        s->strays = s->strays || job->announced; /* also of triggers that are with the backend */
         jsi_job_disarm_locked(s, job);
         drop_extra_asks_locked(s, job, &s->ready);
         drop_extra_asks_locked(s, job, &s->held);

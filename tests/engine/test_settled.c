@@ -194,6 +194,53 @@ static void test_a_close_amid_a_rest_writes_outcomes(void **state)
     world_close(&world);
 }
 
+/* A job that is registered anew while a claim is under way. */
+struct renewal {
+    struct world *world;
+    const jobsched_job_spec *spec;
+};
+
+static void renew_registration(struct fake_backend *fake, enum fake_operation operation,
+                               void *items, size_t count)
+{
+    const struct renewal *renewal = fake->hook_data;
+    (void)items;
+    (void)count;
+    if (operation == FAKE_CLAIM) {
+        fake->after = NULL;
+        assert_equal(jobsched_withdraw(renewal->world->s, "job"), 0);
+        world_add(renewal->world, renewal->spec);
+    }
+}
+
+/* G1: a trigger that was granted to a registration which is gone is not run a second time by the next
+ * one of that name, which was told of it before it was granted. */
+static void test_trigger_outlives_its_registration_once(void **state)
+{
+    (void)state;
+    struct world world;
+    struct world_job job = {.result = JOBSCHED_PENDING};
+    world_begin(&world, "fake:");
+    jobsched_job_spec spec = world_spec(&world, &job, "job", "@every 1h");
+    world_add(&world, &spec);
+    (void)world_settle(&world);
+    struct renewal renewal = {.world = &world, .spec = &spec};
+    world.fake.hook_data = &renewal;
+    world.fake.after = renew_registration;
+    assert_equal(jobsched_trigger(world.s, "job", "once", NULL), 0);
+    (void)world_settle(&world);
+    assert_equal(job.calls, 1);
+    (void)pthread_mutex_lock(&world.s->lock);
+    jsi_job *anew = jsi_map_find(&world.s->jobs, "job");
+    assert_equal(jsi_ask_extra_locked(world.s, anew, JOBSCHED_KIND_TRIGGER, 0, "once"), 0);
+    (void)pthread_mutex_unlock(&world.s->lock);
+    (void)world_settle(&world);
+    assert_equal(job.calls, 1);
+    assert_equal(jobsched_run_finish(job.pending, 0), 0);
+    (void)world_settle(&world);
+    world_close(&world);
+}
+
 /* A jitter that is longer than the period makes nothing missed. */
 static void test_long_jitter_misses_nothing(void **state)
 {
@@ -239,6 +286,7 @@ int main(void)
         cmocka_unit_test(test_lost_lease_is_rerun_if_asked),
         cmocka_unit_test(test_reruns_go_by_the_first_grant),
         cmocka_unit_test(test_a_close_amid_a_rest_writes_outcomes),
+        cmocka_unit_test(test_trigger_outlives_its_registration_once),
         cmocka_unit_test(test_long_jitter_misses_nothing),
         cmocka_unit_test(test_control_while_closing),
     };
