@@ -117,6 +117,30 @@ int jsi_redis_send(struct jsi_redis_lane *lane)
     return 0;
 }
 
+/* The parser takes memory for as many parts as a server says will come. So many are no answer to
+ * anything that is asked here. */
+#define PARTS_MAX (1 << 24)
+
+static void *make_array(const redisReadTask *task, jsi_redis_parts count)
+{
+    /* The parser's own way is still in the functions that it has for everybody. */
+    const struct jsi_redis_lane *lane = task->privdata;
+    return count > PARTS_MAX ? NULL : lane->make_array(task, count);
+}
+
+redisReader *jsi_redis_reader(struct jsi_redis_lane *lane)
+{
+    redisReader *reader = redisReaderCreate();
+    if (reader != NULL) {
+        lane->parts = *reader->fn;
+        lane->make_array = lane->parts.createArray;
+        lane->parts.createArray = make_array;
+        reader->fn = &lane->parts;
+        reader->privdata = lane;
+    }
+    return reader;
+}
+
 static int read_some(struct jsi_redis_lane *lane)
 {
     char bytes[READ_BYTES];

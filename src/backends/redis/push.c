@@ -54,7 +54,7 @@ static int subscribe(struct jsi_redis_store *store)
     struct jsi_redis_lane *lane = &store->push;
     int result = jsi_redis_connect(lane);
     if (result == 0) {
-        lane->reader = redisReaderCreate();
+        lane->reader = jsi_redis_reader(lane);
         result = lane->reader == NULL ? JOBSCHED_ENOMEM : jsi_redis_sign_in(lane);
     }
     char *channel = result == 0 ? jsi_redis_key(store, "hint") : NULL;

@@ -51,7 +51,7 @@ static int ask_one(struct jsi_redis_lane *lane, const struct jsi_redis_host *sen
     if (result != 0) {
         return result;
     }
-    lane->reader = redisReaderCreate();
+    lane->reader = jsi_redis_reader(lane);
     if (lane->reader == NULL) {
         jsi_redis_disconnect(lane);
         return jobsched_fail(JOBSCHED_ENOMEM, 0, "hiredis has no memory");

@@ -251,7 +251,7 @@ int jsi_redis_session(struct jsi_redis_lane *lane, int again)
     if (result != 0) {
         return result;
     }
-    lane->reader = redisReaderCreate();
+    lane->reader = jsi_redis_reader(lane);
     if (lane->reader == NULL) {
         jsi_redis_disconnect(lane);
         return jobsched_fail(JOBSCHED_ENOMEM, 0, "hiredis has no memory");

@@ -99,12 +99,21 @@ struct jsi_redis_host {
     const char *host, *port;
 };
 
-/* One connection. */
+/* How the parser counts the parts of a reply. */
+#if HIREDIS_MAJOR >= 1
+typedef size_t jsi_redis_parts;
+#else
+typedef int jsi_redis_parts;
+#endif
+
+/* One connection. Not to be moved while it has a reader. */
 struct jsi_redis_lane {
     struct jsi_redis_store *store;
     int kind; /* enum jobsched_lane */
     int fd;   /* -1: to be made by the next call */
     redisReader *reader;
+    redisReplyObjectFunctions parts; /* what the reader makes replies with */
+    void *(*make_array)(const redisReadTask *task, jsi_redis_parts count); /* of the parser */
     uint64_t nonce;                           /* of this connection, as the node's record has it */
     char stamp[JSI_REDIS_BORN_BYTES + 24];    /* born and epoch of the store that it has entered */
     char asserted[JSI_REDIS_BORN_BYTES + 24]; /* the same, of the one that was told what we know */
@@ -329,6 +338,9 @@ int jsi_redis_is_cut(const struct jsi_redis_lane *lane);
 
 /* Sends lane->out. After a failure of these two the connection is gone. */
 int jsi_redis_send(struct jsi_redis_lane *lane);
+
+/* A parser of what this connection receives, which takes no more memory than an answer can need. */
+redisReader *jsi_redis_reader(struct jsi_redis_lane *lane);
 
 /* The next reply, in lane->reply until the one after it. An error reply is no failure here. */
 int jsi_redis_receive(struct jsi_redis_lane *lane);
