@@ -112,7 +112,7 @@ static int has_its_own(const struct fuzz_input *input)
 }
 
 /* Whether there is no '@' behind "://...:", but what cannot be a port: all that follows is secret,
- * because '@' and the host may have been forgotten. */
+ * because '@' and the host may have been forgotten (unless there is one in front). */
 static int lacks_host(const char *colon)
 {
     size_t length = strcspn(colon + 1, ",/?"), digits = strspn(colon + 1, "0123456789");
@@ -138,7 +138,7 @@ static int is_secret(const char *url)
                     (strncmp(at - 10, "&password=", 10) == 0 ||
                      (at - 10 == options && strncmp(options, "?password=", 10) == 0));
 
-        int lacking = colon != NULL && colon < at && begin[3] != '[' &&
+        int lacking = colon != NULL && colon < at && begin[3] != '[' && end == NULL &&
                       colon < begin + 3 + strcspn(begin + 3, "/?") && lacks_host(colon);
 
         if (!user && !value && !lacking) {
