@@ -229,8 +229,8 @@ struct jobsched {
     bool leader_shy;             /* it was asked to hand over, or yields: others go first */
     int64_t leads_mono_ms;       /* since when it leads */
     int64_t leader_look_mono_ms; /* when it looks at all jobs again */
-    bool strays; /* a job was withdrawn whose asks or runs may outlive it: a later job of that name may
-                    be granted the same run "again" */
+    bool strays; /* a job was withdrawn whose asks or runs may outlive it: a later job of its name
+                    may be granted the same run "again" */
 
     jsi_job *leader_job;      /* NULL: no leader mode. The table holds its reference */
     jobsched_run *leader_run; /* while this node leads; in s->active */
