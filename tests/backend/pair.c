@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 const char *pair_scheme = "single";
+int64_t pair_lease_ms;
 
 static char lock[512];      /* where the schedulers go */
 static char name_space[64]; /* of this test */
@@ -65,11 +66,15 @@ void open_party(struct party *party, const char *name, int leader)
     options.name_space = name_space;
     options.backends = drivers;
     options.node_name = name;
-    options.lease_ms = LEASE_MS;
+    options.lease_ms = pair_lease_ms;
+    options.request_timeout_ms = pair_lease_ms / 3;
     options.leader = leader;
     options.observer = observe;
     options.observer_data = party;
-    cf_ok(jobsched_open(&options, &party->s));
+    int code;
+    /* While somebody else makes a server's schema, open() may wait for longer than it may take. */
+    wait_until((code = jobsched_open(&options, &party->s)) != JOBSCHED_EUNREACHABLE);
+    cf_ok(code);
 }
 
 void close_party(struct party *party)
@@ -219,6 +224,7 @@ int pair_set_up(void **state)
 {
     static unsigned made;
     (void)state;
+    pair_lease_ms = 9000;
     (void)snprintf(name_space, sizeof name_space, "pair %ld.%u", (long)getpid(), made++);
     return find_store();
 }
