@@ -60,6 +60,18 @@ static int add_all(jobsched *s, char *name, const char *kind)
            add(s, "odd \x1b[2J'; DROP TABLE", succeed, 3, NULL) == 0;
 }
 
+/* While somebody else makes a server's schema, open() may wait for longer than it may take. */
+static int open_patiently(const jobsched_options *options, jobsched **out_scheduler)
+{
+    int code = jobsched_open(options, out_scheduler);
+
+    for (int tries = 0; code == JOBSCHED_EUNREACHABLE && tries < 20; tries++) {
+        (void)poll(NULL, 0, 100);
+        code = jobsched_open(options, out_scheduler);
+    }
+    return code;
+}
+
 int main(int argc, char **argv)
 {
     jobsched_options options;
@@ -75,7 +87,7 @@ int main(int argc, char **argv)
     options.app_version = "1.2.3";
     options.lease_ms = 6000;
     options.request_timeout_ms = 2000;
-    if (jobsched_set_from_environment(&options) != 0 || jobsched_open(&options, &s) != 0 ||
+    if (jobsched_set_from_environment(&options) != 0 || open_patiently(&options, &s) != 0 ||
         add_all(s, argv[1], argc > 2 ? argv[2] : "") != 0 || jobsched_start(s) != 0) {
         (void)fprintf(stderr, "member: %s\n", jobsched_last_error()->message);
         return 1;
