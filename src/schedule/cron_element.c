@@ -210,6 +210,14 @@ static int parse_item(const struct jsi_element_reader *reader, struct jsi_elemen
     return code;
 }
 
+/* A leading 7 counts as 0 where a value is picked, as in "7-2" and "7/2". */
+static void lead_with_sunday(const struct jsi_element_reader *reader, struct jsi_element *element)
+{
+    if (reader->rule->field == JSI_WEEKDAY && element->low == 7 && element->high != 7) {
+        element->low = 0;
+    }
+}
+
 /* "(V-V)" after H; leaves out_after behind the parenthesis. */
 static int parse_hash_range(const struct jsi_element_reader *reader, size_t open,
                             struct jsi_element *out_element, size_t *out_after)
@@ -229,6 +237,7 @@ static int parse_hash_range(const struct jsi_element_reader *reader, size_t open
         struct jsi_place place = {reader->rule->name, close, JOBSCHED_SYNTAX_SYNTAX};
         return jsi_syntax_fail(source, &place, "a closing parenthesis is missing");
     }
+    lead_with_sunday(reader, out_element);
     if (out_element->high < out_element->low) {
         return refuse_reversed(reader, open + 1, out_element);
     }
@@ -255,9 +264,7 @@ static int parse_tilde_range(const struct jsi_element_reader *reader, size_t til
     if (code == JOBSCHED_OK && !open_end) {
         code = jsi_element_value(reader, tilde + 1, end, &out_element->high);
     }
-    if (rule->field == JSI_WEEKDAY && out_element->low == 7 && out_element->high != 7) {
-        out_element->low = 0; /* a leading 7 counts as 0, as in "7-2" and "7/2" */
-    }
+    lead_with_sunday(reader, out_element);
     if (code == JOBSCHED_OK && out_element->high < out_element->low) {
         code = refuse_reversed(reader, reader->begin, out_element);
     }
