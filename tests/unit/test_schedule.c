@@ -276,13 +276,11 @@ static int64_t count_slowly(const jobsched_schedule *schedule, int64_t after, in
 static void test_a_leading_seven_of_a_pick_is_sunday(void **state)
 {
     (void)state;
-    static const char *const same[][2] = {{"0 0 * * 7~", "0 0 * * 0~6"},
-                                          {"0 0 * * 7~3", "0 0 * * 0~3"},
-                                          {"0 0 * * 7~7", "0 0 * * 0"},
-                                          {"0 0 * * 7~/2", "0 0 * * 0~6/2"},
-                                          {"0 0 * * H(7-3)", "0 0 * * 0~3"},
-                                          {"0 0 * * H(7-5)/2", "0 0 * * 0~5/2"},
-                                          {"0 0 * * H(7-7)", "0 0 * * 0"}};
+    static const char *const same[][2] = {
+        {"0 0 * * 7~", "0 0 * * 0~6"},     {"0 0 * * 7~3", "0 0 * * 0~3"},
+        {"0 0 * * 7~7", "0 0 * * 0"},      {"0 0 * * 7~/2", "0 0 * * 0~6/2"},
+        {"0 0 * * H(7-3)", "0 0 * * 0~3"}, {"0 0 * * H(7-5)/2", "0 0 * * 0~5/2"},
+        {"0 0 * * H(7-7)", "0 0 * * 0"}};
     static const char *const keys[] = {"a", "b", "backup", "report", "e"};
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
