@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /* Longest wait for anything; far beyond what a loaded machine needs. Nothing sleeps for it. */
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 60000
 
 /* Made by world_setup() as the state of a cmocka test, removed by world_teardown(), which also
  * kills every process that was started and everything these left behind: the test's process adopts

@@ -363,12 +363,13 @@ static void test_drain_ends_commands_in_time(void **state)
                 "# name: polite\n"
                 "@every 1s trap 'echo asked; exit 3' TERM; echo polite is up; sleep 1000 & wait\n"
                 "# name: deaf\n@every 1s trap '' TERM; echo deaf is up; sleep 1000; sleep 1000\n");
-    index = world_start(self, "--lock single: --drain 5");
+    /* They are asked after 20 s, and 2.5 s each remain for that and for the record of their ends. */
+    index = world_start(self, "--lock single: --drain 25");
     world_until_text(self, "out", ": polite is up\n");
     world_until_text(self, "out", ": deaf is up\n");
     begun_ms = test_mono_ms();
     world_stop(self, index);
-    assert_true(test_mono_ms() - begun_ms < 6000);
+    assert_true(test_mono_ms() - begun_ms < 30000);
     assert_in_file(self, "out", ": asked\n", 1);
     assert_int_equal(count_runs(self, NULL, "end"), 2);
     assert_in_file(self, "runs", "\tcancelled\n", 1);
@@ -479,12 +480,12 @@ static void test_stuck_output_does_not_hold_the_end(void **state)
     world_write(self, "tab",
                 "# name: flood\n@every 1s yes 'all work and no play'\n"
                 "# name: other\n@every 1s true\n");
-    index = world_start(self, "--lock single: --drain 5");
+    index = world_start(self, "--lock single: --drain 25");
     world_until_runs(self, "flood", "start", 1);
     world_until_runs(self, "other", "end", 3);
     begun_ms = test_mono_ms();
     world_stop(self, index);
-    assert_true(test_mono_ms() - begun_ms < 15000);
+    assert_true(test_mono_ms() - begun_ms < 35000);
     (void)close(fifo);
     assert_int_equal(unlink(world_path(self, "out")), 0);
 }
