@@ -119,8 +119,9 @@ typedef struct jobsched_backend_config {
 enum jobsched_replace {
     JOBSCHED_REPLACE_ANYWAY = 0, /* at once; what is due and unclaimed is forgotten */
     JOBSCHED_REPLACE_ASK = 1,    /* not at all: pending */
-    JOBSCHED_REPLACE_IF = 2 /* if the generation is still replaces, the mark still after_ms, and
-                                    now still before before_ms; else not at all: pending */
+    JOBSCHED_REPLACE_IF = 2 /* if the generation is still replaces, the mark still after_ms, now
+                                    still before before_ms, and no tombstone in force, since that
+                                    came after the node asked; else not at all: pending */
 };
 
 typedef struct jobsched_announcement {
@@ -316,8 +317,8 @@ typedef struct jobsched_backend {
      *   none stored, or equal version and text          -> in force, no change
      *   larger version; or equal version, other text    -> as replace says, pending, or
      *        becomes the one in force: generation + 1, mark = max(mark, now), a tombstone
-     *        is lifted if the version is larger. A removed job has nothing due, so its
-     *        definition is replaced at once, whatever replace says
+     *        is lifted if the version is larger. A removed job has nothing due, so ASK
+     *        replaces its definition at once; IF does not (enum jobsched_replace)
      *   smaller version                                 -> not in force
      * Starting changes nothing else: neither pauses, nor marks, nor runs (G7). Also
      * notes that this node registers the job, with this text and version.

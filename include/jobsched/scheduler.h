@@ -171,7 +171,9 @@ JOBSCHED_API int jobsched_cancel(jobsched *scheduler, const char *job,
                                  jobsched_control_result *out_result);
 
 /* Removes the job from the cluster: no node is granted an occurrence again until
- * somebody registers it with a larger version. Also withdraws it here. */
+ * somebody registers it with a larger version after that; a node that had asked
+ * for its larger version before, and waits for what is due by the one in force,
+ * has not. Also withdraws it here. */
 JOBSCHED_API int jobsched_remove(jobsched *scheduler, const char *job,
                                  jobsched_control_result *out_result);
 

@@ -22,14 +22,20 @@ void jsi_stand_down_locked(jobsched *s, jsi_job *job, int kind, const char *mess
         event.message = message;
         jsi_emit_locked(s, &event);
     }
+    bool waited = job->replaces;
     jsi_replace_end_locked(s, job);
     job->next_ms = JOBSCHED_NONE;
     job->phase = JSI_JOB_IDLE;
     if (!JSI_MUTANT(stood_down_runs)) {
         job->generation = 0; /* it has no part in the one in force, also not for triggers */
     }
-    /* A tombstone is lifted by a larger version only, so never by this one. */
-    if (kind == JOBSCHED_EVENT_JOB_STOOD_DOWN && s->driver->jobs != NULL) {
+    /* A tombstone is lifted by a larger version only, so never by this one. But one that came while
+     * this one waited to replace what was in force may be lifted by a node that registers the same
+     * later; a leader sees that by itself, and need not yield because of it. */
+    bool removed = kind == JOBSCHED_EVENT_JOB_REMOVED;
+    job->replaces = removed && waited;
+    bool looks = !removed || (waited && !s->settings.leader);
+    if (looks && s->driver->jobs != NULL) {
         job->phase = JSI_JOB_STOOD;
         if (jsi_list_is_empty(&s->stood)) {
             s->stood_look_mono_ms = jsi_mono(s) + jsi_stood_span_ms(s);
@@ -281,8 +287,9 @@ static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)
         return;
     }
     if (seen->removed) {
+        bool told = quiet && job->replaces;
         jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_REMOVED,
-                              "the job was removed from the cluster");
+                              told ? NULL : "the job was removed from the cluster");
     } else if (seen->version == job->spec.version && seen->same_text) {
         adopt_locked(s, job, seen);
     } else if (quiet && JSI_MUTANT(flips_back) && seen->version == job->spec.version) {
@@ -353,6 +360,7 @@ static bool look_at(jobsched *s, jsi_job *job)
     (void)pthread_mutex_lock(&s->lock);
     if (answered && is_replaced(job, &seen)) {
         uint64_t reloads = s->zone_reloads;
+        job->looks_again = false;
         (void)pthread_mutex_unlock(&s->lock);
         jsi_predecessor *predecessor = NULL;
         (void)jsi_definition_understand(s, job, seen.definition, &predecessor);

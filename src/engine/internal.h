@@ -89,7 +89,7 @@ typedef struct jsi_job {
     bool announced;               /* the backend may know that this node registers it */
     bool looks_again;             /* it stood down before this look */
     bool waits;                   /* next_ms was refused as held, and is to be asked again */
-    bool replaces;                /* announced, and to replace what is in force: pending */
+    bool replaces;                /* announced, and to replace what is in force, or was: pending */
     uint64_t replaced_generation; /* what was in force when it was announced */
     int64_t settles_since_ms;     /* by the backend's clock; 0: it does not */
     uint64_t generation;          /* 0: not announced yet, or another definition is in force */

@@ -153,9 +153,9 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
     jobsched *s = visit_data;
     (void)pthread_mutex_lock(&s->lock);
     jsi_job *job = jsi_map_find(&s->jobs, record->job);
-    bool known =
-        job != NULL && !job->leads && job->predecessor == NULL && !record->removed &&
-        (job->phase == JSI_JOB_ARMED || (job->phase == JSI_JOB_IDLE && job->generation != 0));
+    bool known = job != NULL && !job->leads && job->predecessor == NULL && !record->removed &&
+                 (job->phase == JSI_JOB_ARMED ||
+                  (job->phase == JSI_JOB_IDLE && (job->generation != 0 || job->replaces)));
     bool newer = known && record->generation != job->generation;
     bool own = known && record->version == job->spec.version &&
                strcmp(record->definition, job->definition) == 0;
@@ -163,6 +163,7 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
         job->generation = record->generation;
         job->mark_ms = record->mark_at_ms;
         job->last_end_ms = record->last_end_at_ms;
+        jsi_replace_end_locked(s, job);
         jsi_due_disarm(&s->due, &job->due);
         jsi_job_rearm_locked(s, job);
     } else if (newer && !own) {

@@ -160,9 +160,7 @@ static void replace_of_a_removed_job_is_immediate(void **state)
     jobsched_announcement item = ask(node, "b", 4);
     check_in_force(item, first.generation + 1);
     cf_equal(item.removed, 1);
-    item.replace = JOBSCHED_REPLACE_IF; /* with conditions that do not hold */
-    item.definition = "c";
-    item = announce(node, item);
+    item = announce(node, (jobsched_announcement){.job = "job", .definition = "c", .version = 4});
     check_in_force(item, first.generation + 2);
     cf_equal(item.removed, 1);
     item = ask(node, "c", 5);
@@ -170,6 +168,31 @@ static void replace_of_a_removed_job_is_immediate(void **state)
     cf_equal(item.removed, 0);
     struct cf_job job = {"job", item.generation, item.mark_ms};
     check_pending(ask(node, "d", 6), &job, 0); /* it is back, so it has occurrences again */
+}
+
+/* G6: a removal that comes after a node has asked is not undone by what that one asked for, though all
+ * that it names is still so. Who asks after the removal undoes it. */
+static void replace_undoes_no_later_removal(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node");
+    struct cf_job job = cf_job(node, "job", 0);
+    for (uint64_t version = 0; version < 2; version++) {
+        jobsched_announcement seen = ask(node, "another", version);
+        check_pending(seen, &job, 0);
+        cf_ok(cf_control(node, JOBSCHED_VERB_REMOVE, "job", NULL, NULL));
+        for (int i = 0; i < 2; i++) {
+            jobsched_announcement item = announce(node, if_still(&seen));
+            check_pending(item, &job, 0);
+            cf_equal(item.removed, 1);
+        }
+        jobsched_claim claim = cf_at(&job, 0);
+        cf_ask(node, &claim);
+        cf_answer(claim, REMOVED);
+        jobsched_announcement revived = ask(node, old_text, version + 1);
+        check_in_force(revived, job.generation + 1);
+        cf_equal(revived.removed, 0);
+        job = (struct cf_job){"job", revived.generation, revived.mark_ms};
+    }
 }
 
 /* G7: a pause is told to who asks, and outlasts the replacement. */
@@ -495,6 +518,7 @@ const struct cf_test cf_replace_tests[] = {
     {"replace_asks_only_where_something_is_replaced", replace_asks_only_where_something_is_replaced,
      0},
     {"replace_of_a_removed_job_is_immediate", replace_of_a_removed_job_is_immediate, 0},
+    {"replace_undoes_no_later_removal", replace_undoes_no_later_removal, 0},
     {"replace_keeps_a_pause", replace_keeps_a_pause, 0},
     {"replace_if_nothing_came_between", replace_if_nothing_came_between, 0},
     {"replace_is_pending_if_a_condition_fails", replace_is_pending_if_a_condition_fails, 0},

@@ -436,54 +436,6 @@ static void test_who_stands_by_waits(void **state)
     }
 }
 
-static void somebody_removes(struct world *world)
-{
-    jobsched_command command = {.verb = JOBSCHED_VERB_REMOVE, .job = "job"};
-    jobsched_control_result result;
-    jobsched_call call = {.lane = JOBSCHED_LANE_ADMIN, .timeout_ms = 1000};
-    assert_equal(jobsched_backend_single()->control(world->fake.inner, &call, &command, &result),
-                 0);
-}
-
-static void remove_before_looking(struct fake_backend *fake, enum fake_operation operation,
-                                  void *items, size_t count)
-{
-    (void)items;
-    (void)count;
-    struct amid *amid = fake->hook_data;
-    if (operation == FAKE_JOBS && amid->left-- == 1) {
-        somebody_removes(amid->world);
-    }
-}
-
-/* G6: a removal that is seen after this node has asked is not undone by its larger version; one
- * that came before is. */
-static void test_a_removal_holds(void **state)
-{
-    (void)state;
-    for (int before = 0; before < 2; before++) {
-        struct world world;
-        struct world_job job;
-        struct amid amid = {.left = 0};
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
-        spec.version = 1;
-        old_build_put(&world, &spec);
-        if (before) {
-            somebody_removes(&world);
-        } else {
-            hook(&world, &amid, somebody_removes);
-            world.fake.before = remove_before_looking;
-        }
-        test_clock_advance(&world.clock, 1000);
-        spec.schedule = "@every 7s";
-        spec.version = 2;
-        start(&world, &spec);
-        world_run(&world, 20000);
-        assert_equal(job.calls > 0, before);
-        world_close(&world);
-    }
-}
-
 static void always_pending(struct fake_backend *fake, enum fake_operation operation, void *items,
                            size_t count)
 {
@@ -633,7 +585,6 @@ int main(void)
         cmocka_unit_test(test_calendars_that_are_given_here),
         cmocka_unit_test(test_a_backend_that_cannot_tell),
         cmocka_unit_test(test_who_stands_by_waits),
-        cmocka_unit_test(test_a_removal_holds),
         cmocka_unit_test(test_no_round_without_a_pause),
         cmocka_unit_test(test_triggers_are_left_alone),
         cmocka_unit_test(test_the_end_comes_amid),

@@ -68,6 +68,7 @@ struct check_stand {
     bool put;         /* it was told that its own is in force */
     bool settles;     /* it asked to replace the one in force, and was told to wait */
     int64_t stood_ms; /* it told that it stands down; 0: it does not */
+    int64_t asked_ms; /* when it was first answered that it has to wait; 0: never */
 };
 
 /* A claim whose outcome its process does not know. */

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 enum { LOOK_MIN_MS = 10000 }; /* who stands down looks once a lease, at most this often */
+enum { MESSAGE_AGE_MAX_MS = 10000 };
 
 const struct sim_def *check_def_in_force(const struct sim_world *world, int job)
 {
@@ -71,6 +72,18 @@ static void check_back(struct sim_world *world, int job)
     }
 }
 
+/* G6: a removal is undone by who registers a larger version after it. Who had to wait when it asked had
+ * registered before, since a removed job is not waited for; but a request may be long on its way. */
+static void check_revived(struct sim_world *world, int job, uint64_t number,
+                          const struct check_stand *stand)
+{
+    if (world->model.now.fences[job].removed && stand != NULL && stand->asked_ms != 0 &&
+        stand->asked_ms + MESSAGE_AGE_MAX_MS < world->now_ms) {
+        sim_violation(world, "G6", "%s: process %" PRIu64 " undoes a removal of after it asked",
+                      world->jobs[job].name, number);
+    }
+}
+
 static void put_in_force(struct sim_world *world, int job, uint64_t number,
                          const jobsched_announcement *item, struct check_stand *stand)
 {
@@ -80,6 +93,9 @@ static void put_in_force(struct sim_world *world, int job, uint64_t number,
     if (one->said.known) {
         check_cut(world, job);
         check_back(world, job);
+        if (larger) {
+            check_revived(world, job, number, stand);
+        }
         if (!is_later(world, job, revision)) {
             sim_violation(world, "G14", "%s: revision %d replaces %d, which is later",
                           world->jobs[job].name, revision, one->said.revision);
@@ -127,6 +143,9 @@ void check_answered(struct sim_node *node, const jobsched_announcement *items, s
     for (size_t i = 0; i < count; i++) {
         struct check_stand *stand = &node->stands[model_index(&node->world->model, items[i].job)];
         stand->put = stand->put || items[i].in_force;
+        if (items[i].pending && stand->asked_ms == 0) {
+            stand->asked_ms = node->world->now_ms;
+        }
     }
 }
 
@@ -173,6 +192,7 @@ void check_definitions_forgot(struct sim_world *world)
     for (int i = 0; i < world->config.nodes; i++) {
         for (int job = 0; job < world->config.jobs; job++) {
             world->nodes[i].stands[job].put = false; /* each has to say it anew */
+            world->nodes[i].stands[job].asked_ms = 0;
         }
     }
 }

@@ -191,13 +191,15 @@ void model_leave(struct model *model, struct model_handle *handle)
 static bool may_replace(const struct model_fence *fence, const jobsched_announcement *item,
                         int64_t now_ms)
 {
-    if (fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY) {
-        return true;
+    if (item->replace != JOBSCHED_REPLACE_IF) {
+        return fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY;
     }
-    return item->replace == JOBSCHED_REPLACE_IF &&
-           ((item->replaces == fence->generation && item->after_ms == fence->mark_ms &&
-             (item->before_ms == JOBSCHED_NONE || now_ms < item->before_ms)) ||
-            JSI_MUTANT(model_if_is_anyway));
+    if (fence->removed) {
+        return false; /* since this node has asked */
+    }
+    return (item->replaces == fence->generation && item->after_ms == fence->mark_ms &&
+            (item->before_ms == JOBSCHED_NONE || now_ms < item->before_ms)) ||
+           JSI_MUTANT(model_if_is_anyway);
 }
 
 static void put_in_force(struct model_fence *fence, jobsched_announcement *item, int64_t now_ms)

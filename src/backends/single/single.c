@@ -112,15 +112,16 @@ static int replace_definition(struct store *store, struct fence *fence,
     return JOBSCHED_OK;
 }
 
-/* Whether the definition in force may go at once: nothing that it has due would be lost. */
+/* Whether the definition in force may go at once: nothing that it has due would be lost, and no removal
+ * is undone that came after the node asked. */
 static int may_replace(const struct fence *fence, const jobsched_announcement *item, int64_t now_ms)
 {
     switch (item->replace) {
     case JOBSCHED_REPLACE_ASK:
         return fence->removed;
     case JOBSCHED_REPLACE_IF:
-        return fence->removed || (fence->generation == item->replaces &&
-                                  fence->mark_ms == item->after_ms && now_ms < item->before_ms);
+        return !fence->removed && fence->generation == item->replaces &&
+               fence->mark_ms == item->after_ms && now_ms < item->before_ms;
     default:
         return 1;
     }

@@ -81,13 +81,16 @@ static int redefine(struct jsi_sqlite_lane *lane, struct jsi_fence *fence, int l
     return result == 0 ? put_definition(lane, fence->id, item) : result;
 }
 
-/* Nothing may be due under the definition that goes. */
+/* Nothing may be due under the definition that goes, and a removal that came after the node asked
+ * holds. */
 static int may_replace(const struct jsi_sqlite_lane *lane, const struct jsi_fence *fence,
                        const jobsched_announcement *item)
 {
-    return item->replace == JOBSCHED_REPLACE_ANYWAY ||
-           (item->replace == JOBSCHED_REPLACE_IF && fence->generation == item->replaces &&
-            fence->mark_ms == item->after_ms && lane->now_ms < item->before_ms);
+    if (item->replace == JOBSCHED_REPLACE_IF) {
+        return !fence->removed && fence->generation == item->replaces &&
+               fence->mark_ms == item->after_ms && lane->now_ms < item->before_ms;
+    }
+    return fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY;
 }
 
 static int decide(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
@@ -102,7 +105,7 @@ static int decide(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
     if (stored.order < 0 || (stored.order == 0 && stored.equal)) {
         return 0;
     }
-    if (stored.stored && !fence->removed && !may_replace(lane, fence, item)) {
+    if (stored.stored && !may_replace(lane, fence, item)) {
         item->in_force = 0;
         item->pending = 1;
         return 0;

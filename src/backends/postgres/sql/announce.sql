@@ -41,10 +41,13 @@ BEGIN
             o_in_force := d.version IS NULL OR c.version >= d.version;
             v_replaces := d.version IS NULL OR c.version > d.version
                 OR (c.version = d.version AND c.definition <> d.text);
-            -- Nothing may be due under the definition that goes.
-            o_pending := v_replaces AND d.version IS NOT NULL AND NOT f.removed AND c.replace <> 0
-                AND NOT (c.replace = 2 AND f.generation = c.replaces AND f.mark_ms = c.after_ms
-                    AND v_now < c.before_ms);
+            -- Nothing may be due under the definition that goes, and a removal that came after the
+            -- node asked holds.
+            o_pending := v_replaces AND d.version IS NOT NULL AND CASE c.replace
+                WHEN 0 THEN false
+                WHEN 2 THEN f.removed OR f.generation <> c.replaces OR f.mark_ms <> c.after_ms
+                    OR v_now >= c.before_ms
+                ELSE NOT f.removed END;
             IF o_pending THEN
                 o_in_force := false;
             ELSIF v_replaces THEN

@@ -5,11 +5,14 @@ local function is_larger(a, b) -- versions have 64 bits
     return #a > #b or (#a == #b and a > b)
 end
 
--- Nothing may be due under the definition that goes.
+-- Nothing may be due under the definition that goes, and a removal that came after the node asked
+-- holds.
 local function may_replace(f, replace, generation, after, before)
-    return replace == '0' or f.removed or (replace == '2' and
-        tonumber(f.gen) == tonumber(generation) and f.mark == tonumber(after) and
-        now < tonumber(before))
+    if replace == '2' then
+        return not f.removed and tonumber(f.gen) == tonumber(generation) and
+            f.mark == tonumber(after) and now < tonumber(before)
+    end
+    return f.removed or replace == '0'
 end
 
 local function announce_one(job, version, definition, ...)
