@@ -60,12 +60,13 @@ static int add_all(jobsched *s, char *name, const char *kind)
            add(s, "odd \x1b[2J'; DROP TABLE", succeed, 3, NULL) == 0;
 }
 
-/* While somebody else makes a server's schema, open() may wait for longer than it may take. */
+/* Making a server's schema, or waiting for who does, may take longer than open() may. */
 static int open_patiently(const jobsched_options *options, jobsched **out_scheduler)
 {
     int code = jobsched_open(options, out_scheduler);
 
-    for (int tries = 0; code == JOBSCHED_EUNREACHABLE && tries < 20; tries++) {
+    for (int tries = 0; (code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN) && tries < 20;
+         tries++) {
         (void)poll(NULL, 0, 100);
         code = jobsched_open(options, out_scheduler);
     }
