@@ -109,20 +109,20 @@ static int nth_form(const struct jsi_element_reader *reader, size_t hash,
     if (code != JOBSCHED_OK) {
         return code;
     }
-    char nth = hash + 2 == reader->end ? reader->source->bytes[hash + 1] : '\0';
-    if (nth == 'L') {
+    if (jsi_is_word(reader->source, hash + 1, reader->end, "L")) {
         out_element->form = JSI_FORM_LAST;
         return JOBSCHED_OK;
     }
-    if (nth < '1' || nth > '5') {
+    if (!jsi_element_number(reader->source, hash + 1, reader->end, &out_element->nth) ||
+        out_element->nth < 1 || out_element->nth > 5) {
         struct jsi_place place = {reader->rule->name, hash + 1, JOBSCHED_SYNTAX_NTH};
         return jsi_syntax_fail_hint(
-            reader->source, &place, 1, 5, nth == 'l' ? "L is a capital letter" : "",
+            reader->source, &place, 1, 5,
+            jsi_is_word(reader->source, hash + 1, reader->end, "l") ? "L is a capital letter" : "",
             "occurrence '%.*s' is not 1-5 or L", (int)(reader->end - hash - 1),
             reader->source->bytes + hash + 1);
     }
     out_element->form = JSI_FORM_NTH;
-    out_element->nth = nth - '0';
     return JOBSCHED_OK;
 }
 

@@ -69,6 +69,7 @@ static const struct row rows[] = {
     {"0 0 * * 1#6", JOBSCHED_SYNTAX_NTH, 10, "day-of-week", 1, 5},
     {"0 0 * * 1#", JOBSCHED_SYNTAX_NTH, 10, "day-of-week", 1, 5},
     {"0 0 * * 1#-1", JOBSCHED_SYNTAX_NTH, 10, "day-of-week", 1, 5},
+    {"0 0 * * 1#0000000001", JOBSCHED_SYNTAX_NTH, 10, "day-of-week", 1, 5},
     {"0 0 * * 1#12", JOBSCHED_SYNTAX_NTH, 10, "day-of-week", 1, 5},
     {"0 0 * * fri#l", JOBSCHED_SYNTAX_NTH, 12, "day-of-week", 1, 5},
     {"0 0 * * 1,2#9", JOBSCHED_SYNTAX_NTH, 12, "day-of-week", 1, 5},

@@ -36,6 +36,7 @@ static const struct {
     {"0 0 13 * FRI", "0 0 13 * 5", "at 00:00 on day 13 of the month or on Friday, UTC"},
     {"0 0 13 * +FRI", "0 0 13 * +5", "at 00:00 on day 13 of the month if that is Friday, UTC"},
     {"0 0 * * +FRI", "0 0 * * 5", "at 00:00 on Friday, UTC"},
+    {"0 0 * * 01#02", "0 0 * * 1#2", "at 00:00 on the second Monday of each month, UTC"},
     {"0 0 * * SAT,SUN", "0 0 * * 0,6", "at 00:00 on Saturday and Sunday, UTC"},
     {"0 0 1-31 * 0-6", "0 0 1-31 * 0-6",
      "at 00:00 on days 1 to 31 of the month or on Monday to Sunday, UTC"},
