@@ -5,6 +5,7 @@
  * of the library (jobs.c, command.c). Locks: none. */
 #include "elected_crond/crontab.h"
 #include "elected_crond/jobs.h"
+#include "elected_crond/lock_url.h"
 #include "elected_crond/options.h"
 #include "elected_crond/output.h"
 #include "elected_crond/watcher.h"
@@ -348,7 +349,7 @@ static int serve(const crond_options *options, crond *self, int signals)
         (void)jobsched_close(self->scheduler);
         return result == -2 ? CROND_USAGE : CROND_FAILED;
     }
-    options_redact(options->lock, lock, sizeof lock);
+    lock_url_redact(options->lock, lock, sizeof lock);
     log_message(LOG_INFO, "crond.ready", "process %ld elects with '%s'", (long)getpid(), lock);
     wait_for_end(self, signals, options->file);
     return shut_down(self, signals, options->drain_ms);

@@ -2,6 +2,7 @@
  * Locks: none. */
 #include "options.h"
 
+#include "lock_url.h"
 #include "output.h"
 
 #include <jobsched.h>
@@ -110,82 +111,6 @@ static int take_option(int option, const char *value, crond_options *options)
     }
 }
 
-/* Whether these can be nothing but hosts, each with a port or not. Where '@host' was forgotten the
- * password stands in the place of the port. */
-static int are_hosts(const char *text)
-{
-    const char *end = text + strcspn(text, "/?");
-
-    while (text < end) {
-        const char *next = text + strcspn(text, ",/?");
-        const char *bracket = *text == '[' ? memchr(text, ']', (size_t)(next - text)) : NULL;
-        const char *from = bracket == NULL ? text : bracket;
-        const char *colon = memchr(from, ':', (size_t)(next - from));
-
-        if (colon != NULL &&
-            (next - colon > 6 || colon + 1 + strspn(colon + 1, "0123456789") < next)) {
-            return 0;
-        }
-        text = next + (*next == ',');
-    }
-    return 1;
-}
-
-static int hex_digit(char character)
-{
-    static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-    const char *digit = character == '\0' ? NULL : strchr(digits, character);
-
-    return digit == NULL ? -1 : (int)(digit - digits) % 16;
-}
-
-/* Whether the word stands here, also with bytes as %XX, which client libraries decode. */
-static int stands_here(const char *text, const char *word)
-{
-    for (; *word != '\0'; word++, text++) {
-        int high = *text == '%' ? hex_digit(text[1]) : -1;
-        int low = high < 0 ? -1 : hex_digit(text[2]);
-
-        if (low >= 0 ? high * 16 + low != *word : *text != *word) {
-            return 0;
-        }
-        text += low >= 0 ? 2 : 0;
-    }
-    return 1;
-}
-
-static int is_file(const char *url)
-{
-    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "single:", 7) == 0;
-}
-
-/* Client libraries do not agree on where a password ends, so whatever one of them might take for one
- * counts: behind a ':' and before '@', or where '@' is missing in the place of the port; or what a
- * parameter tells. */
-static int may_hold_password(const char *url)
-{
-    static const char *const secrets[] = {
-        "password=", "oauth_client_secret=", "scram_client_key=", "scram_server_key="};
-    const char *user = strstr(url, "://");
-    const char *host = strrchr(url, '@');
-
-    if (is_file(url)) {
-        return 0;
-    }
-    for (const char *at = url; *at != '\0'; at++) {
-        for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
-            if (stands_here(at, secrets[i])) {
-                return 1;
-            }
-        }
-    }
-    if (host == NULL) {
-        return user != NULL && !are_hosts(user + 3);
-    }
-    user = user != NULL ? user + 3 : url;
-    return host > user && memchr(user, ':', (size_t)(host - user)) != NULL;
-}
-
 static int read_lock_file(crond_options *options)
 {
     FILE *file = fopen(options->lock_file, "re");
@@ -220,7 +145,7 @@ static int find_lock(crond_options *options)
     if (options->lock_file != NULL) {
         return read_lock_file(options);
     }
-    if (options->lock != NULL && may_hold_password(options->lock)) {
+    if (options->lock != NULL && lock_url_may_hold_password(options->lock)) {
         return wrong_use("everybody on this machine can read a password on the command line; put "
                          "the lock's URL into JOBSCHED_LOCK or a --lock-file",
                          NULL);
@@ -269,20 +194,4 @@ int options_read(int argc, char **argv, crond_options *out_options)
     options.file = argv[optind];
     *out_options = options;
     return options.check ? -1 : find_lock(out_options);
-}
-
-void options_redact(const char *url, char *text, unsigned long bytes)
-{
-    size_t scheme = strcspn(url, ":?@"); /* where there is none, nothing is shown as one */
-    const char *rest = url + scheme;
-    const char *at = strrchr(rest, '@');
-    const char *from = at == NULL ? rest : at + 1;
-
-    if (at == NULL && !is_file(url) && !(strncmp(rest, "://", 3) == 0 && are_hosts(rest + 3))) {
-        (void)snprintf(text, bytes, "%.*s:***", (int)scheme, url);
-        return;
-    }
-    /* The last '@', as a password may hold others; parameters may be passwords too. */
-    (void)snprintf(text, bytes, "%.*s%s%.*s%s", (int)scheme, url, at == NULL ? "" : "://***@",
-                   (int)strcspn(from, "?"), from, strchr(from, '?') == NULL ? "" : "?***");
 }

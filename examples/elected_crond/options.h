@@ -29,7 +29,4 @@ typedef struct crond_options {
  * where it is: it points into itself. */
 int options_read(int argc, char **argv, crond_options *out_options);
 
-/* The URL without what may be secret: user, password, and parameters. */
-void options_redact(const char *url, char *text, unsigned long bytes);
-
 #endif

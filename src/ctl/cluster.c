@@ -4,89 +4,13 @@
 
 #include "ctl/output.h"
 
+#include "elected_crond/lock_url.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static int hex_digit(char character)
-{
-    const char *digits = "0123456789abcdefABCDEF";
-    const char *digit = character == '\0' ? NULL : strchr(digits, character);
-
-    return digit == NULL ? -1 : (int)(digit - digits) - (digit - digits < 16 ? 0 : 6);
-}
-
-/* Whether the word stands here, also with bytes as %XX, which client libraries decode. */
-static int stands_here(const char *text, const char *word)
-{
-    for (; *word != '\0'; word++, text++) {
-        int high = *text == '%' ? hex_digit(text[1]) : -1;
-        int low = high < 0 ? -1 : hex_digit(text[2]);
-
-        if (low >= 0 ? high * 16 + low != *word : *text != *word) {
-            return 0;
-        }
-        text += low >= 0 ? 2 : 0;
-    }
-    return 1;
-}
-
-/* Files have no passwords, and their names may be anything. */
-static int is_file(const char *url)
-{
-    return strncmp(url, "sqlite:", 7) == 0 || strncmp(url, "single:", 7) == 0;
-}
-
-/* Whether these can be nothing but hosts, each with a port or not. Where '@host' was forgotten the
- * password stands in the place of the port. */
-static int are_hosts(const char *text)
-{
-    const char *end = text + strcspn(text, "/?");
-
-    while (text < end) {
-        const char *next = text + strcspn(text, ",/?");
-        const char *bracket = *text == '[' ? memchr(text, ']', (size_t)(next - text)) : NULL;
-        const char *from = bracket == NULL ? text : bracket;
-        const char *colon = memchr(from, ':', (size_t)(next - from));
-
-        if (colon != NULL &&
-            (next - colon > 6 || colon + 1 + strspn(colon + 1, "0123456789") < next)) {
-            return 0;
-        }
-        text = next + (*next == ',');
-    }
-    return 1;
-}
-
-/* Client libraries do not agree on where a password with '/', '?', '#' or '@' in it ends, so whatever
- * one of them might take for one counts: behind a ':' and before '@', or where '@' is missing in the
- * place of the port; or what a parameter tells. examples/elected_crond has the same rule. */
-static int has_password(const char *url)
-{
-    /* All that libpq keeps from lists of processes; "sslpassword" ends like the first. */
-    static const char *const secrets[] = {
-        "password=", "oauth_client_secret=", "scram_client_key=", "scram_server_key="};
-    const char *user = strstr(url, "://");
-    const char *host = strrchr(url, '@');
-
-    if (is_file(url)) {
-        return 0;
-    }
-    for (const char *at = url; *at != '\0'; at++) {
-        for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
-            if (stands_here(at, secrets[i])) {
-                return 1;
-            }
-        }
-    }
-    if (host == NULL) {
-        return user != NULL && !are_hosts(user + 3);
-    }
-    user = user != NULL ? user + 3 : url;
-    return host > user && memchr(user, ':', (size_t)(host - user)) != NULL;
-}
 
 static int read_file(const ctl_request *request, char out_url[CTL_URL_BYTES])
 {
@@ -125,7 +49,7 @@ int ctl_cluster_url(const ctl_request *request, char out_url[CTL_URL_BYTES])
     if (request->lock_file != NULL) {
         return read_file(request, out_url);
     }
-    if (url != NULL && has_password(url)) {
+    if (url != NULL && lock_url_may_hold_password(url)) {
         return ctl_usage(request, "a password on the command line can be read by everybody on this "
                                   "machine; put the URL into JOBSCHED_LOCK or a --lock-file");
     }
