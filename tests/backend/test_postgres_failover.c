@@ -4,6 +4,8 @@
  *   test_postgres_failover DIRECTORY [FILTER] */
 #include "postgres_support.h"
 
+#include "backends/postgres/store.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,6 +288,62 @@ static void test_letting_go_waits_for_a_transaction(void **state)
     PQfinish(conn);
 }
 
+/* What happens just after the copy of all that is to be said has been made. */
+static void (*after_the_copy)(struct jsi_pg_store *store);
+
+struct jsi_pg_grant **__real_jsi_pg_known_grants(struct jsi_pg_store *store, size_t *out_count);
+struct jsi_pg_grant **__wrap_jsi_pg_known_grants(struct jsi_pg_store *store, size_t *out_count);
+
+struct jsi_pg_grant **__wrap_jsi_pg_known_grants(struct jsi_pg_store *store, size_t *out_count)
+{
+    struct jsi_pg_grant **grants = __real_jsi_pg_known_grants(store, out_count);
+    void (*happens)(struct jsi_pg_store *) = after_the_copy;
+    after_the_copy = NULL;
+    if (happens != NULL) {
+        happens(store);
+    }
+    return grants;
+}
+
+static jobsched_claim late_grant;
+
+/* The answer of the server before. */
+static void hear_of_a_late_grant(struct jsi_pg_store *store)
+{
+    struct jsi_pg_lane *older = calloc(1, sizeof *older);
+    cf_true(older != NULL);
+    older->store = store;
+    older->epoch = atomic_load(&store->epoch) - 1;
+    jsi_pg_answered(older, &late_grant, 1, 0, late_grant.scheduled_ms);
+    free(older);
+}
+
+/* A grant of the old server that is heard of while the new one is being told what the node holds is not
+ * among that, so the new one is told again before the next claim: the run has a row there (G4), and is
+ * renewed (G5). */
+static void test_a_late_grant_is_said_too(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *owner = cf_open(world, "owner");
+    struct cf_job job = cf_job(owner, "job", 4), late = cf_job(owner, "late", 4);
+    jobsched_claim run = cf_grant(owner, &job, 1), next = cf_at(&late, 2);
+    late_grant = cf_at(&late, 1);
+    late_grant.answer = JOBSCHED_ANSWER_GRANTED;
+    late_grant.token = 1;
+    late_grant.attempt = 1;
+    late_grant.granted_ms = late_grant.scheduled_ms;
+    after_the_copy = hear_of_a_late_grant;
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'");
+    postgres_terminate("owner");
+    cf_equal(renew_again(owner, "job", run.token), JOBSCHED_LEASE_KEPT);
+    cf_true(after_the_copy == NULL);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 1"), 1);
+    jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
+    cf_ok(owner->driver->claim(owner->backend, &call, &next, 1)); /* BUSY: for as long as a lease */
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".run WHERE outcome = 1"), 2);
+    cf_equal(renew_again(owner, "late", late_grant.token), JOBSCHED_LEASE_KEPT);
+}
+
 /* A forgotten run whose lease is longer than that of any node: its job waits for that lease also
  * where the owner says nothing, for its own claims have it (G4); and an owner that says it makes
  * everybody wait, also when it comes after the first (G4, G5). */
@@ -549,6 +607,7 @@ int main(int argc, char **argv)
 #define ROWS(name) {#name "_rows", name, set_up_rows, postgres_tear_down, NULL}
 #define PAIR(name) cmocka_unit_test_setup_teardown(name, set_up_pair, tear_down_pair)
         ONE(test_letting_go_waits_for_a_transaction),
+        ONE(test_a_late_grant_is_said_too),
         ONE(test_tokens_raised_amid_a_claim),
         ONE(test_clock_that_was_ahead),
         ONE(test_two_copies_differ),

@@ -101,6 +101,31 @@ static void test_control_handles_leave_no_row(void **state)
     cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 0);
 }
 
+/* G16: what a control handle leaves that never closed is cleared away by a node an hour later, and not
+ * before. One that was only silent goes on by itself. */
+static void test_rows_of_lost_control_handles_are_swept(void **state)
+{
+    struct cf_world *world = *state;
+    struct cf_node *node = cf_open(world, "node");
+    (void)cf_job(node, "job", 2);
+    const struct cf_settings settings = {.control_only = 1};
+    struct cf_node *control = cf_open_with(world, "control", &settings);
+    cf_ok(cf_control(control, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
+    postgres_do("INSERT INTO \"%s\".commander(handle, nonce, at_ms) SELECT gen_random_uuid(), 1,"
+                " \"%s\".now_ms() - 3660000 FROM generate_series(1, 5)");
+    postgres_do("INSERT INTO \"%s\".commander(handle, nonce, at_ms) VALUES (gen_random_uuid(), 1,"
+                " \"%s\".now_ms() - 3000000)");
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 7);
+    struct cf_found found;
+    (void)cf_reap(node, &found, 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 2);
+    postgres_do("UPDATE \"%s\".commander SET at_ms = at_ms - 3660000");
+    (void)cf_reap(node, &found, 1);
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 0);
+    cf_ok(cf_control(control, JOBSCHED_VERB_RESUME, "job", NULL, NULL));
+    cf_equal(postgres_ask("SELECT count(*) FROM \"%s\".commander"), 1);
+}
+
 static int apply(const char *statement, void *visit_data)
 {
     PGconn *conn = visit_data;
@@ -471,6 +496,7 @@ int main(int argc, char **argv)
         TEST(test_newer_schema_is_refused),
         TEST(test_epoch_beyond_tokens_is_refused),
         TEST(test_control_handles_leave_no_row),
+        TEST(test_rows_of_lost_control_handles_are_swept),
         TEST(test_rights),
         TEST(test_names_that_share_a_key),
         TEST(test_no_lock_is_left_behind),

@@ -257,6 +257,9 @@ static void test_start_up_texts(void **state)
          "answers: BUSY"},
         {GOOD_INFO, "+OK", JOBSCHED_EINTERNAL, "answers otherwise than Redis"},
         {GOOD_INFO, "nonsense", JOBSCHED_EUNREACHABLE, "was lost: Protocol error"},
+        /* Parts that never come: for so many no memory is taken. */
+        {GOOD_INFO, "*16777217", JOBSCHED_EUNREACHABLE, "was lost: Cannot allocate memory"},
+        {GOOD_INFO, "*1\r\n*2147483647", JOBSCHED_EUNREACHABLE, "was lost: Cannot allocate memory"},
     };
     char path[108], url[REDIS_TEXT_BYTES];
     (void)snprintf(path, sizeof path, "%s/fake.sock", redis_directory);
