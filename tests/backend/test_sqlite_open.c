@@ -81,6 +81,10 @@ static void test_missing_directory_is_named(void **state)
     cf_equal(access(directory, F_OK), -1);
     cf_equal(sqlite_try_path(*state, sqlite_directory), JOBSCHED_EINVAL);
     sqlite_expect_message(sqlite_directory);
+    /* And why, where that is another reason. */
+    cf_equal(sqlite_try_path(*state, "/dev/null/x.db"), JOBSCHED_EUNREACHABLE);
+    sqlite_expect_message("/dev/null/x.db");
+    sqlite_expect_message(strerror(ENOTDIR));
 }
 
 /* G7: who only asks makes no store, so a slip in its name is told. */

@@ -3,6 +3,7 @@
 #include "store.h"
 
 #include <errno.h>
+#include <string.h>
 
 static int is_full(int result, int system_errno)
 {
@@ -18,6 +19,7 @@ static int is_full(int result, int system_errno)
 
 static int fail_cannot_open(const struct jsi_sqlite_store *store, int system_errno)
 {
+    char buffer[128];
     switch (system_errno) {
     case EACCES:
     case EPERM:
@@ -30,7 +32,9 @@ static int fail_cannot_open(const struct jsi_sqlite_store *store, int system_err
                              "'%s' or a file beside it does not exist", store->path);
     default:
         return jobsched_fail(JOBSCHED_EUNREACHABLE, system_errno,
-                             "'%s' or a file beside it cannot be opened", store->path);
+                             "'%s' or a file beside it cannot be opened: %s", store->path,
+                             system_errno == 0 ? "SQLite does not say why"
+                                               : strerror_r(system_errno, buffer, sizeof buffer));
     }
 }
 
@@ -110,5 +114,7 @@ int jsi_sqlite_fail_file(int system_errno, const char *what, const char *path)
     } else if (system_errno == ENOSPC || system_errno == EDQUOT) {
         code = JOBSCHED_EFULL;
     }
-    return jobsched_fail(code, system_errno, "cannot %s '%s'", what, path);
+    char buffer[128];
+    return jobsched_fail(code, system_errno, "cannot %s '%s': %s", what, path,
+                         strerror_r(system_errno, buffer, sizeof buffer));
 }
