@@ -402,9 +402,13 @@ int main(int argc, char **argv)
     self.shutdown_grace_ms = shutdown_grace_ms(options.drain_ms);
     self.environment = base_environment();
     signals = take_signals();
-    if (self.environment == NULL || signals < 0 || watcher_start() != 0 ||
-        (options.runs_log != NULL && runs_log_open(options.runs_log) != 0)) {
+    if (self.environment == NULL || signals < 0 || watcher_start() != 0) {
         log_message(LOG_ERROR, "crond.failed", "cannot start: %s", strerror(errno));
+        return CROND_FAILED;
+    }
+    if (options.runs_log != NULL && runs_log_open(options.runs_log) != 0) {
+        log_message(LOG_ERROR, "crond.failed", "the runs log '%s' cannot be opened: %s",
+                    options.runs_log, strerror(errno));
         return CROND_FAILED;
     }
     errno = output_start(STDOUT_FILENO);

@@ -1,6 +1,6 @@
 /* log.c: the log on standard error and the runs log. One write per line, so that lines of several
  * threads and processes do not mix.
- * Locks: none; the settings are written before there are threads. */
+ * Locks: none; the settings are written before there are threads, and what changes is atomic. */
 #include "output.h"
 #include "utf8.h"
 
@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 static int log_least = LOG_INFO;
 static const char *log_node = "";
 static int runs_fd = -1;
+static atomic_int runs_broken;
 
 int64_t wall_ms(void)
 {
@@ -43,9 +45,8 @@ void format_instant(char text[INSTANT_BYTES], int64_t at_ms, int with_ms)
     }
 }
 
-static void write_line(int fd, const char *text, size_t bytes)
+static int write_line(int fd, const char *text, size_t bytes)
 {
-    /* A line of the log that cannot be written has nowhere to be told. */
     while (bytes > 0) {
         ssize_t put = write(fd, text, bytes);
 
@@ -53,9 +54,10 @@ static void write_line(int fd, const char *text, size_t bytes)
             text += put;
             bytes -= (size_t)put;
         } else if (put == 0 || errno != EINTR) {
-            return;
+            return -1;
         }
     }
+    return 0;
 }
 
 void log_setup(int least_level, const char *node)
@@ -139,7 +141,8 @@ void log_end(log_record *record)
 {
     if (record->level >= log_least) {
         record->text[record->used++] = '\n';
-        write_line(STDERR_FILENO, record->text, record->used);
+        /* A line of the log that cannot be written has nowhere to be told. */
+        (void)write_line(STDERR_FILENO, record->text, record->used);
     }
 }
 
@@ -180,7 +183,13 @@ void runs_log_write(const runs_log_line *line)
                      "%s\t%s\t%" PRId64 "\t%" PRIu64 "\t%u\t%s\t%ld\t%" PRId64 "\t%s\n",
                      line->event, line->job, line->scheduled_ms, line->token, line->attempt,
                      line->node, line->pid, wall_ms(), line->outcome);
-    if (bytes > 0 && (size_t)bytes < sizeof text) {
-        write_line(runs_fd, text, (size_t)bytes);
+    if (bytes < 0 || (size_t)bytes >= sizeof text) {
+        return;
+    }
+    if (write_line(runs_fd, text, (size_t)bytes) == 0) {
+        atomic_store(&runs_broken, 0);
+    } else if (atomic_exchange(&runs_broken, 1) == 0) { /* told once, not for every line */
+        log_message(LOG_ERROR, "runs-log.lost", "the runs log cannot be written: %s",
+                    strerror(errno));
     }
 }

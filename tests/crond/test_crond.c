@@ -65,6 +65,12 @@ static void test_nothing_usable_is_refused(void **state)
     assert_int_equal(world_wait(self, world_start(self, "--drain -1 --lock single:")), 2);
     assert_int_equal(world_wait(self, world_start(self, "")), 2);
     assert_in_file(self, "err", "no lock is given", 1);
+    world_write(self, "tab", "@daily true\n");
+    (void)unlink(world_path(self, "runs"));
+    assert_int_equal(mkdir(world_path(self, "runs"), 0700), 0);
+    assert_int_equal(world_wait(self, world_start(self, "--lock single:")), 1);
+    assert_in_file(self, "err", "/runs' cannot be opened: ", 1);
+    assert_int_equal(rmdir(world_path(self, "runs")), 0);
 }
 
 /* Whatever goes wrong with the lock, its password is not shown. */

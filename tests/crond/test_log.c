@@ -122,12 +122,40 @@ static void test_long_values_are_cut(void **state)
     assert_ptr_equal(strchr(line, '\n'), &line[strlen(line) - 1]);
 }
 
+/* A runs log that cannot be written is told, but not with every line of it. */
+static void test_lost_runs_log_is_told_once(void **state)
+{
+    const runs_log_line line = {"start", "job", 0, 1, 1, "node", 7, "-"};
+    char told[2048];
+    int ends[2], kept = dup(STDERR_FILENO);
+    ssize_t got;
+
+    (void)state;
+    assert_int_equal(runs_log_open("/dev/full"), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_true(kept >= 0 && dup2(ends[1], STDERR_FILENO) >= 0);
+    runs_log_write(&line);
+    runs_log_write(&line);
+    log_message(LOG_ERROR, "end", "all");
+    assert_true(dup2(kept, STDERR_FILENO) >= 0);
+    (void)close(kept);
+    (void)close(ends[1]);
+    got = read(ends[0], told, sizeof told - 1);
+    assert_true(got > 0);
+    told[got] = '\0';
+    (void)close(ends[0]);
+    assert_non_null(strstr(told, "event=runs-log.lost"));
+    assert_non_null(strstr(told, "cannot be written: "));
+    assert_null(strstr(strstr(told, "runs-log.lost") + 1, "runs-log.lost"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_byte_is_text),
         cmocka_unit_test(test_words_stay_values),
         cmocka_unit_test(test_long_values_are_cut),
+        cmocka_unit_test(test_lost_runs_log_is_told_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
