@@ -46,6 +46,10 @@ static int read_part(const struct jsi_source *source, size_t *at, size_t end, in
     if (*at == end) {
         return refuse_duration(source, *at, "a unit (w, d, h, m or s) is missing");
     }
+    if (*at + 1 < end && source->bytes[*at] == 'm' && source->bytes[*at + 1] == 's') {
+        /* Settings have it, so it is tried here, too. */
+        return refuse_duration(source, *at, "'ms' is too fine; the finest unit is s");
+    }
     for (int unit = 0; unit < UNITS; unit++) {
         if (source->bytes[*at] != units[unit].letter) {
             continue;

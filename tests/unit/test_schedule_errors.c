@@ -94,6 +94,7 @@ static const struct row rows[] = {
     {"@every", JOBSCHED_SYNTAX_DURATION, 6, "duration", 0, 0},
     {"@every 1.5h", JOBSCHED_SYNTAX_DURATION, 8, "duration", 0, 0},
     {"@every 5m5m", JOBSCHED_SYNTAX_DURATION, 10, "duration", 0, 0},
+    {"@every 500ms", JOBSCHED_SYNTAX_DURATION, 10, "duration", 0, 0},
     {"@every 1m1h", JOBSCHED_SYNTAX_DURATION, 10, "duration", 0, 0},
     {"@every 36601d", JOBSCHED_SYNTAX_DURATION, 7, "duration", 1, INT64_C(3162240000)},
     {"@every 1234567890s", JOBSCHED_SYNTAX_DURATION, 7, "duration", 1, INT64_C(3162240000)},
