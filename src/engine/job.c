@@ -6,14 +6,19 @@
 
 #include <stdio.h>
 
-static int check_span(const char *what, int64_t value_ms, int64_t high_ms)
+static int check_span_from(const char *what, int64_t value_ms, int64_t low_ms, int64_t high_ms)
 {
-    if (value_ms < 0 || value_ms > high_ms) {
-        return jsi_fail_range(JOBSCHED_EINVAL, what, -1, 0, high_ms,
-                              "%s of %lld ms is outside 0-%lld ms", what, (long long)value_ms,
-                              (long long)high_ms);
+    if (value_ms < low_ms || value_ms > high_ms) {
+        return jsi_fail_range(JOBSCHED_EINVAL, what, -1, low_ms, high_ms,
+                              "%s of %lld ms is outside %lld-%lld ms", what, (long long)value_ms,
+                              (long long)low_ms, (long long)high_ms);
     }
     return JOBSCHED_OK;
+}
+
+static int check_span(const char *what, int64_t value_ms, int64_t high_ms)
+{
+    return check_span_from(what, value_ms, 0, high_ms);
 }
 
 static int check_number(const char *what, int64_t value, int64_t low, int64_t high)
@@ -51,7 +56,7 @@ int jsi_spec_check(const jobsched_job_spec *spec)
     failed = failed != 0 ? failed : check_span("timeout", spec->timeout_ms, JSI_SPAN_MAX_MS);
     failed = failed != 0 ? failed : check_span("jitter", spec->jitter_ms, JSI_SPAN_MAX_MS);
     if (failed == 0 && spec->lease_ms != 0) {
-        failed = check_number("lease", spec->lease_ms, JSI_LEASE_MIN_MS, JSI_LEASE_MAX_MS);
+        failed = check_span_from("lease", spec->lease_ms, JSI_LEASE_MIN_MS, JSI_LEASE_MAX_MS);
     }
     return failed;
 }

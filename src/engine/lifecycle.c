@@ -177,7 +177,7 @@ int jobsched_drain(jobsched *scheduler, int64_t timeout_ms)
     (void)pthread_mutex_unlock(&s->lock);
     if (left_count > 0) {
         return jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
-                             "%llu runs are left at the drain's deadline: %s",
+                             "runs are left at the drain's deadline (%llu): %s",
                              (unsigned long long)left_count, left);
     }
     return claiming ? jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
@@ -338,7 +338,7 @@ int jobsched_close(jobsched *scheduler)
     return orphans + abandoned == 0
                ? JOBSCHED_OK
                : jobsched_fail(JOBSCHED_ETIMEDOUT, 0,
-                               "closed while %zu callbacks still go on; what they hold is freed "
+                               "closed while callbacks still go on (%zu); what they hold is freed "
                                "when they return",
                                orphans + (orphans == 0 ? abandoned : 0));
 }

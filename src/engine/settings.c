@@ -237,7 +237,9 @@ int jobsched_set_from_environment(jobsched_options *options)
 int jsi_name_check(const char *what, const char *name)
 {
     if (name == NULL || name[0] == '\0') {
-        return jsi_fail_at(JOBSCHED_EINVAL, what, 0, "%s name is empty", what);
+        return jsi_fail_range(JOBSCHED_EINVAL, what, 0, 1, JOBSCHED_NAME_BYTES,
+                              "%s name is empty; allowed are 1-%d bytes", what,
+                              JOBSCHED_NAME_BYTES);
     }
     for (size_t i = 0; name[i] != '\0';) {
         const unsigned char *at = (const unsigned char *)&name[i];
@@ -254,8 +256,9 @@ int jsi_name_check(const char *what, const char *name)
         i += length;
         if (i > JOBSCHED_NAME_BYTES) {
             return jsi_fail_range(JOBSCHED_EINVAL, what, JOBSCHED_NAME_BYTES, 1,
-                                  JOBSCHED_NAME_BYTES, "%s name is longer than %d bytes", what,
-                                  JOBSCHED_NAME_BYTES);
+                                  JOBSCHED_NAME_BYTES,
+                                  "%s name is longer than %d bytes; allowed are 1-%d bytes", what,
+                                  JOBSCHED_NAME_BYTES, JOBSCHED_NAME_BYTES);
         }
     }
     return JOBSCHED_OK;
@@ -268,9 +271,11 @@ static int pick(const setting_entry *setting, int64_t given, int64_t otherwise, 
         return JOBSCHED_OK;
     }
     if (given < setting->low || given > setting->high) {
+        const char *unit = setting->kind == SPAN ? " ms" : "";
         return jsi_fail_range(JOBSCHED_EINVAL, setting->key, -1, setting->low, setting->high,
-                              "option '%s': %lld is outside %lld-%lld", setting->key,
-                              (long long)given, (long long)setting->low, (long long)setting->high);
+                              "option '%s': %lld%s is outside %lld-%lld%s", setting->key,
+                              (long long)given, unit, (long long)setting->low,
+                              (long long)setting->high, unit);
     }
     *out_value = given;
     return JOBSCHED_OK;

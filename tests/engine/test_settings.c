@@ -285,17 +285,17 @@ static void test_bad_option_fields_are_refused(void **state)
     JOBSCHED_INIT(&options);                                                                       \
     options.member = (value);                                                                      \
     refuse_open(&options, field, text)
-    REFUSED(lease_ms, 299, "lease", "299 is outside 300-3600000");
-    REFUSED(lease_ms, 3600001, "lease", "3600001 is outside 300-3600000");
-    REFUSED(lease_ms, -1, "lease", "-1 is outside");
-    REFUSED(request_timeout_ms, -5, "request_timeout", "-5 is outside");
+    REFUSED(lease_ms, 299, "lease", "299 ms is outside 300-3600000 ms");
+    REFUSED(lease_ms, 3600001, "lease", "3600001 ms is outside 300-3600000 ms");
+    REFUSED(lease_ms, -1, "lease", "-1 ms is outside");
+    REFUSED(request_timeout_ms, -5, "request_timeout", "-5 ms is outside");
     REFUSED(request_timeout_ms, 10001, "request_timeout", "more than a third of the lease");
-    REFUSED(misfire_after_ms, -1, "misfire_after", "-1 is outside");
+    REFUSED(misfire_after_ms, -1, "misfire_after", "-1 ms is outside");
     REFUSED(misfire_after_ms, JSI_SPAN_MAX_MS + 1, "misfire_after", "is outside");
     REFUSED(workers, 1025, "workers", "1025 is outside 1-1024");
     REFUSED(history_count, 10000001, "history_count", "10000001 is outside");
-    REFUSED(history_age_ms, 999, "history_age", "999 is outside");
-    REFUSED(name_space, "", "namespace", "namespace name is empty");
+    REFUSED(history_age_ms, 999, "history_age", "999 ms is outside");
+    REFUSED(name_space, "", "namespace", "namespace name is empty; allowed are 1-200 bytes");
     REFUSED(name_space, "a\tb", "namespace", "byte 1");
     REFUSED(node_name, "\x80", "node", "not UTF-8");
     REFUSED(app_version, "1\n", "app_version", "byte 1");
@@ -362,8 +362,8 @@ static void test_bad_spec_fields_are_refused(void **state)
     REFUSED(backoff_max_ms, JSI_SPAN_MAX_MS + 1, "backoff_max", "ms is outside");
     REFUSED(timeout_ms, -1, "timeout", "-1 ms is outside");
     REFUSED(jitter_ms, -1, "jitter", "-1 ms is outside");
-    REFUSED(lease_ms, 299, "lease", "lease 299 is outside 300-3600000");
-    REFUSED(lease_ms, -1, "lease", "lease -1 is outside");
+    REFUSED(lease_ms, 299, "lease", "lease of 299 ms is outside 300-3600000 ms");
+    REFUSED(lease_ms, -1, "lease", "lease of -1 ms is outside");
 #undef REFUSED
     assert_fails(jobsched_add(s, NULL, NULL), JOBSCHED_EINVAL, "spec");
     assert_equal(s->jobs.count, 0);
@@ -442,7 +442,9 @@ static void test_names_have_a_length(void **state)
     assert_fails(jsi_name_check("job", name), JOBSCHED_EINVAL, "longer than 200 bytes");
     memcpy(name + JOBSCHED_NAME_BYTES - 1, "\xC3\xA4", 3); /* the last one does not fit whole */
     assert_fails(jsi_name_check("job", name), JOBSCHED_EINVAL, "longer than 200 bytes");
-    assert_fails(jsi_name_check("job", ""), JOBSCHED_EINVAL, "job name is empty");
+    assert_fails(jsi_name_check("job", ""), JOBSCHED_EINVAL,
+                 "job name is empty; allowed are 1-200 bytes");
+    assert_equal(jobsched_last_error()->has_range, 1);
     assert_fails(jsi_name_check("namespace", NULL), JOBSCHED_EINVAL, "namespace name is empty");
 }
 

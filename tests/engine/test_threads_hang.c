@@ -132,7 +132,8 @@ static void test_hung_callback(void **state)
         wait_for(scene.quick_calls == i);
     }
     int64_t began_ms = live_mono_ms();
-    assert_fails(jobsched_drain(scene.s, 500), JOBSCHED_ETIMEDOUT, "'hung' (token 1)");
+    assert_fails(jobsched_drain(scene.s, 500), JOBSCHED_ETIMEDOUT,
+                 "runs are left at the drain's deadline (1): 'hung' (token 1)");
     assert_at_most(500, live_mono_ms() - began_ms);
     assert_at_most(live_mono_ms() - began_ms, 10000);
     assert_equal(jobsched_run_should_stop(scene.run), JOBSCHED_STOP_SHUTDOWN);
