@@ -24,7 +24,8 @@ typedef int (*jobsched_run_fn)(jobsched_run *run, void *user_data);
 typedef void (*jobsched_stop_fn)(jobsched_run *run, int reason, void *user_data);
 
 enum jobsched_misfire {
-    JOBSCHED_MISFIRE_ONCE = 0, /* default: only the latest missed occurrence, if within the grace */
+    JOBSCHED_MISFIRE_ONCE = 0, /* default: once some were missed, only the latest that is due, if
+                                  within the grace; it stands for all before it */
     JOBSCHED_MISFIRE_SKIP = 1, /* none of the missed occurrences */
     JOBSCHED_MISFIRE_ALL = 2   /* each missed occurrence, oldest first, at most misfire_limit */
 };
