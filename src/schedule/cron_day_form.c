@@ -137,10 +137,40 @@ static bool is_word(const struct jsi_source *source, size_t begin, size_t end)
     return begin < end;
 }
 
+/* Of a step "2L" is no day form but a bad number. */
 static bool holds_form_letter(const struct jsi_element_reader *reader)
 {
-    return jsi_find(reader->source, reader->begin, reader->end, 'L') < reader->end ||
-           jsi_find(reader->source, reader->begin, reader->end, 'W') < reader->end;
+    size_t end = jsi_find(reader->source, reader->begin, reader->end, '/');
+    return jsi_find(reader->source, reader->begin, end, 'L') < end ||
+           jsi_find(reader->source, reader->begin, end, 'W') < end;
+}
+
+/* Whether the byte is one of those that join the parts of an element. */
+static bool joins(char c)
+{
+    return c == '-' || c == '~' || c == '/' || c == '(';
+}
+
+static bool is_plain_last(const struct jsi_element_reader *reader)
+{
+    const char *bytes = reader->source->bytes;
+    for (size_t at = reader->begin; at < reader->end; at++) {
+        if (joins(bytes[at])) {
+            return false;
+        }
+    }
+    return bytes[reader->end - 1] == 'L' && reader->end - reader->begin > 1;
+}
+
+/* Whether L or W stands where a name would: "W" and "LW" do, "We" is a misspelt name. */
+static bool is_form_word(const struct jsi_source *source, size_t begin, size_t end)
+{
+    for (size_t at = begin; at < end; at++) {
+        if (source->bytes[at] != 'L' && source->bytes[at] != 'W') {
+            return false;
+        }
+    }
+    return begin < end && end - begin < 3;
 }
 
 /* In day-of-month every L or W is a special form, but for words like JUL and those
@@ -167,21 +197,17 @@ static int day_of_week_form(const struct jsi_element_reader *reader,
     if (hash < reader->end) {
         return nth_form(reader, hash, out_element);
     }
-    bool plain_last = source->bytes[reader->end - 1] == 'L' && reader->end - reader->begin > 1 &&
-                      (is_word(source, reader->begin, reader->end) ||
-                       jsi_find(source, reader->begin, reader->end, '-') == reader->end);
-    if (plain_last) {
+    if (is_plain_last(reader)) {
         out_element->form = JSI_FORM_LAST;
         return jsi_element_value(reader, reader->begin, reader->end - 1, &out_element->low);
     }
-    /* W is part of one name; any other L or W is misplaced. */
-    for (size_t at = reader->begin; at < reader->end; at++) {
+    size_t slash = jsi_find(source, reader->begin, reader->end, '/');
+    for (size_t at = reader->begin; at < slash; at++) {
         size_t word = at;
-        while (at < reader->end && jsi_is_letter(source->bytes[at])) {
+        while (at < slash && jsi_is_letter(source->bytes[at])) {
             at++;
         }
-        bool form = jsi_find(source, word, at, 'L') < at || jsi_find(source, word, at, 'W') < at;
-        if (form && at - word < 3) {
+        if (is_form_word(source, word, at)) {
             return refuse_day_form(reader);
         }
     }

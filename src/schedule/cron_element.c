@@ -71,6 +71,8 @@ static int refuse_value(const struct jsi_element_reader *reader, size_t begin, s
     }
     int width = (int)(end - begin);
     if (source->bytes[begin] == '?') {
+        bool day_field = rule->field == JSI_DAY || rule->field == JSI_WEEKDAY;
+        place.position = day_field ? reader->begin : begin; /* a day form is its element */
         place.reason = JOBSCHED_SYNTAX_DAY_SPEC;
         return jsi_syntax_fail(source, &place, "'?' is not allowed in this field");
     }
@@ -351,7 +353,10 @@ int jsi_element_parse(const struct jsi_element_reader *reader, struct jsi_elemen
     }
     size_t slash = jsi_find(reader->source, reader->begin, reader->end, '/');
     size_t tilde = jsi_find(reader->source, reader->begin, slash, '~');
-    if (tilde < slash || is_hash(reader)) {
+    if (is_hash(reader)) {
+        return parse_hash(reader, slash, out_element); /* a '~' in "H(1~5)" is none */
+    }
+    if (tilde < slash) {
         return parse_hash(reader, tilde, out_element);
     }
     return parse_item(reader, out_element);
