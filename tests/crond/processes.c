@@ -194,7 +194,16 @@ void world_ready(world *self, size_t index)
     world_until_text(self, "err", text);
 }
 
-static void show_logs(const world *self)
+void world_forget(const world *self)
+{
+    static const char *const names[] = {"out", "err", "runs", "mark"};
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)unlink(world_path(self, names[i]));
+    }
+}
+
+void world_show(const world *self)
 {
     char *log = world_read(self, "err"), *runs = world_read(self, "runs");
 
@@ -209,7 +218,7 @@ void world_until(const world *self, condition_fn holds, const void *data, const 
 
     while (!holds(self, data)) {
         if (test_mono_ms() > until_ms) {
-            show_logs(self);
+            world_show(self);
             fail_msg("never came: %s", what);
         }
         pause_briefly();
@@ -246,7 +255,7 @@ void world_stop(world *self, size_t index)
     assert_int_equal(kill(self->pids[index], SIGTERM), 0);
     status = world_wait(self, index);
     if (status != 0) {
-        show_logs(self);
+        world_show(self);
         fail_msg("process %zu ended with status %d", index, status);
     }
 }

@@ -41,6 +41,12 @@ void world_ready(world *self, size_t index);
 /* Waits for the process to end and returns its exit status, or 128 and the signal. */
 int world_wait(world *self, size_t index);
 
+/* Forgets what the processes so far have written and logged. */
+void world_forget(const world *self);
+
+/* Shows what they have logged. */
+void world_show(const world *self);
+
 /* Sends SIGTERM and expects a clean end; shows the log when it is none. */
 void world_stop(world *self, size_t index);
 

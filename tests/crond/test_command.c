@@ -19,17 +19,23 @@
 #include <time.h>
 #include <unistd.h>
 
+/* A look that is not late comes after 100 ms. */
+#define CLOSE_MS 500
+
 /* Where output of commands goes. */
 static char output_path[] = "/tmp/test_command.XXXXXX";
 static int output_fd;
 
+/* What a command makes when it is ready to be stopped. */
+static char ready_path[] = "/tmp/test_command_ready.XXXXXX";
+
 typedef struct asked {
     pid_t pid;
-    int stop;         /* enum command_stop, told ... */
-    int64_t after_ms; /* ... so long after the start */
-    int64_t started_ms;
-    int64_t grace_ms;
-    unsigned looks;
+    int stop; /* enum command_stop, told once the command is ready */
+    int64_t told_ms, grace_ms;
+    unsigned short_looks_wanted; /* told after so many looks that were close to each other */
+    int64_t looked_ms;
+    unsigned short_looks;
 } asked;
 
 static int64_t now_ms(void)
@@ -45,16 +51,21 @@ static void on_started(void *data, pid_t pid)
     asked *self = data;
 
     self->pid = pid;
-    self->started_ms = now_ms();
 }
 
 static int on_should_stop(void *data, int64_t *out_grace_ms)
 {
     asked *self = data;
+    int64_t at_ms = now_ms();
 
-    self->looks++;
+    self->short_looks += self->looked_ms > 0 && at_ms - self->looked_ms < CLOSE_MS;
+    self->looked_ms = at_ms;
     *out_grace_ms = self->grace_ms;
-    return now_ms() - self->started_ms >= self->after_ms ? self->stop : COMMAND_GO_ON;
+    if (self->told_ms == 0 && access(ready_path, F_OK) == 0 &&
+        self->short_looks >= self->short_looks_wanted) {
+        self->told_ms = at_ms;
+    }
+    return self->told_ms > 0 ? self->stop : COMMAND_GO_ON;
 }
 
 static command_result run(const char *text, const char *input, size_t input_bytes, asked *self)
@@ -72,6 +83,7 @@ static command_result run(const char *text, const char *input, size_t input_byte
                        .data = self};
     command_result result;
 
+    (void)unlink(ready_path);
     command_run(&request, &result);
     return result;
 }
@@ -197,7 +209,7 @@ static void test_slow_reader_gets_every_line(void **state)
     static char path[] = "PATH=/usr/bin:/bin";
     char *environment[] = {path, NULL}, *at;
     int ends[2];
-    int64_t grace_ms, until_ms = now_ms() + 60000;
+    int64_t grace_ms, until_ms;
     slow_reader self = {.room = (size_t)LINES * 40};
     command request = {.label = "label",
                        .shell = "/bin/sh",
@@ -217,6 +229,7 @@ static void test_slow_reader_gets_every_line(void **state)
     assert_int_equal(output_start(ends[1]), 0);
     command_run(&request, &result);
     assert_int_equal(result.status, 0);
+    until_ms = now_ms() + 60000;
     while (strstr(self.text + (self.bytes < 100 ? 0 : self.bytes - 100), last) == NULL) {
         assert_true(now_ms() < until_ms);
         (void)read_once(&self, &grace_ms);
@@ -276,56 +289,72 @@ static void test_background_processes_belong_to_the_run(void **state)
     asked self = {0};
     size_t bytes;
     char *text;
+    int64_t begun_ms;
 
     (void)state;
     assert_int_equal(run("(sleep 0.3; echo late) & exit 0", NULL, 0, &self).status, 0);
-    self.started_ms = now_ms();
-    assert_int_equal(run("sleep 5 >/dev/null 2>&1 & exit 0", NULL, 0, &self).status, 0);
-    assert_true(now_ms() - self.started_ms < 4000);
+    begun_ms = now_ms();
+    assert_int_equal(run("sleep 60 >/dev/null 2>&1 & exit 0", NULL, 0, &self).status, 0);
+    assert_true(now_ms() - begun_ms < 50000);
     (void)kill(-self.pid, SIGKILL);
     text = take_output(&bytes);
     assert_non_null(strstr(text, "]: late\n"));
     free(text);
 }
 
+/* Runs a command that makes ready_path, for which "%s" stands. */
+static command_result run_until_told(const char *format, asked *self, int64_t *out_spent_ms)
+{
+    char text[512];
+    size_t head = strcspn(format, "%");
+    command_result result;
+
+    (void)snprintf(text, sizeof text, "%.*s%s%s", (int)head, format, ready_path, format + head + 2);
+    result = run(text, NULL, 0, self);
+    assert_true(self->told_ms > 0);
+    *out_spent_ms = now_ms() - self->told_ms;
+    return result;
+}
+
 /* G5 and G11: SIGTERM to the whole group, then SIGKILL when the grace is over, or soon if the lease
  * is lost; and it does not matter who ignores what or left the group with the output in hand. */
 static void test_stopping_reaches_everybody(void **state)
 {
-    static const char deaf[] = "trap '' TERM; (trap '' TERM; sleep 100) & sleep 100; true";
-    asked polite = {.stop = COMMAND_STOP, .after_ms = 300, .grace_ms = 20000};
-    asked patient = {.stop = COMMAND_STOP, .after_ms = 300, .grace_ms = 300};
-    asked fast = {.stop = COMMAND_STOP_FAST, .after_ms = 300, .grace_ms = 20000};
-    asked away = {.stop = COMMAND_STOP_FAST, .after_ms = 300};
-    command_result result = run("sleep 100 & wait", NULL, 0, &polite);
-    int64_t spent_ms = now_ms() - polite.started_ms;
+    enum { BOUND_MS = 30000 };
+    static const char deaf[] = "trap '' TERM; (trap '' TERM; : > %s; sleep 100) & sleep 100; true";
+    asked polite = {.stop = COMMAND_STOP, .grace_ms = 60000};
+    asked patient = {.stop = COMMAND_STOP, .grace_ms = 300};
+    asked fast = {.stop = COMMAND_STOP_FAST, .grace_ms = 60000};
+    asked away = {.stop = COMMAND_STOP_FAST};
+    int64_t spent_ms;
+    command_result result = run_until_told(": > %s; sleep 100 & wait", &polite, &spent_ms);
 
     (void)state;
     assert_int_equal(WTERMSIG(result.status), SIGTERM);
     assert_int_equal(result.stopped, COMMAND_STOP);
-    assert_true(spent_ms < 10000);
-    result = run(deaf, NULL, 0, &patient);
-    spent_ms = now_ms() - patient.started_ms;
+    assert_true(spent_ms < BOUND_MS);
+    result = run_until_told(deaf, &patient, &spent_ms);
     assert_int_equal(WTERMSIG(result.status), SIGKILL);
-    assert_true(spent_ms >= 600 && spent_ms < 10000);
-    result = run(deaf, NULL, 0, &fast);
-    spent_ms = now_ms() - fast.started_ms;
+    assert_true(spent_ms >= 300 && spent_ms < BOUND_MS);
+    result = run_until_told(deaf, &fast, &spent_ms);
     assert_int_equal(WTERMSIG(result.status), SIGKILL);
     assert_int_equal(result.stopped, COMMAND_STOP_FAST);
-    assert_true(spent_ms >= 300 + COMMAND_FAST_MS && spent_ms < 10000);
-    result = run("setsid sleep 20 & sleep 20; true", NULL, 0, &away);
+    assert_true(spent_ms >= COMMAND_FAST_MS && spent_ms < BOUND_MS);
+    result =
+        run_until_told("setsid sh -c ': > %s; exec sleep 60' & sleep 60; true", &away, &spent_ms);
     assert_int_equal(result.stopped, COMMAND_STOP_FAST);
-    assert_true(now_ms() - away.started_ms < 10000);
+    assert_true(spent_ms < BOUND_MS);
 }
 
 /* G5: asked often enough, also while the command is silent. */
 static void test_should_stop_is_asked_all_the_time(void **state)
 {
-    asked self = {0};
+    asked self = {.stop = COMMAND_STOP, .short_looks_wanted = 5};
+    int64_t spent_ms;
 
     (void)state;
-    assert_int_equal(run("exec sleep 1", NULL, 0, &self).status, 0);
-    assert_true(self.looks >= 5);
+    (void)run_until_told(": > %s; exec sleep 60", &self, &spent_ms);
+    assert_true(self.short_looks >= 5);
 }
 
 static void test_what_cannot_start_is_told(void **state)
@@ -368,9 +397,12 @@ int main(void)
 
     (void)signal(SIGPIPE, SIG_IGN);
     output_fd = mkostemp(output_path, O_CLOEXEC);
-    if (output_fd < 0) {
+    if (output_fd < 0 || mkdtemp(ready_path) == NULL || rmdir(ready_path) != 0) {
         return 1;
     }
     (void)unlink(output_path);
-    return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
+    int failures = cmocka_run_group_tests(tests, NULL, NULL);
+
+    (void)unlink(ready_path);
+    return failures == 0 ? 0 : 1;
 }

@@ -375,7 +375,7 @@ static void test_drain_ends_commands_in_time(void **state)
     world_until_text(self, "out", ": deaf is up\n");
     begun_ms = test_mono_ms();
     world_stop(self, index);
-    assert_true(test_mono_ms() - begun_ms < 30000);
+    assert_true(test_mono_ms() - begun_ms < 40000);
     assert_in_file(self, "out", ": asked\n", 1);
     assert_int_equal(count_runs(self, NULL, "end"), 2);
     assert_in_file(self, "runs", "\tcancelled\n", 1);
@@ -399,7 +399,7 @@ static void test_second_signal_ends_at_once(void **state)
     world_until_text(self, "err", "crond.stopping");
     assert_int_equal(kill(self->pids[index], SIGINT), 0);
     assert_int_equal(world_wait(self, index), 1);
-    assert_true(test_mono_ms() - begun_ms < 10000);
+    assert_true(test_mono_ms() - begun_ms < 30000);
     world_until(self, all_gone, NULL, "the end of all that the commands started");
 }
 
@@ -450,21 +450,35 @@ static pid_t find_watcher(pid_t parent)
     return found;
 }
 
+typedef struct watched {
+    pid_t parent, *watcher;
+} watched;
+
+static int has_watcher(const world *self, const void *data)
+{
+    const watched *wanted = data;
+
+    (void)self;
+    *wanted->watcher = find_watcher(wanted->parent);
+    return *wanted->watcher > 0;
+}
+
 /* The same with the watcher killed before: for the commands themselves the kernel stands in. And
  * without its watcher elected-crond goes on. */
 static void test_kill_without_watcher_ends_the_commands(void **state)
 {
     world *self = *state;
     size_t index;
-    pid_t watcher;
+    pid_t watcher = 0;
+    watched wanted = {.watcher = &watcher};
 
     world_write(self, "tab",
                 "# name: other\n@every 1s true\n"
                 "# name: direct\n@every 1s echo direct is up; exec sleep 1000\n");
     index = world_start(self, "--lock single:");
     world_until_text(self, "out", ": direct is up\n");
-    watcher = find_watcher(self->pids[index]);
-    assert_true(watcher > 0);
+    wanted.parent = self->pids[index];
+    world_until(self, has_watcher, &wanted, "the watcher"); /* it gives itself its name */
     assert_int_equal(kill(watcher, SIGKILL), 0);
     world_until_runs(self, "other", "end", count_runs(self, "other", "end") + 2);
     assert_int_equal(kill(self->pids[index], SIGKILL), 0);
@@ -491,7 +505,7 @@ static void test_stuck_output_does_not_hold_the_end(void **state)
     world_until_runs(self, "other", "end", 3);
     begun_ms = test_mono_ms();
     world_stop(self, index);
-    assert_true(test_mono_ms() - begun_ms < 35000);
+    assert_true(test_mono_ms() - begun_ms < 40000);
     (void)close(fifo);
     assert_int_equal(unlink(world_path(self, "out")), 0);
 }
@@ -503,14 +517,11 @@ static int never_run(jobsched_run *run, void *user_data)
     return 0;
 }
 
-static void check_predicts(world *self, const char *arguments, const char *name_space)
+static int64_t next_backup(const char *name_space)
 {
     jobsched_options options;
     jobsched_job_spec spec;
     jobsched *scheduler;
-    struct tm utc;
-    time_t seconds;
-    char expected[64];
     int64_t next_ms = 0;
 
     JOBSCHED_INIT(&options);
@@ -522,11 +533,24 @@ static void check_predicts(world *self, const char *arguments, const char *name_
     assert_int_equal(jobsched_open(&options, &scheduler), JOBSCHED_OK);
     assert_int_equal(jobsched_add(scheduler, &spec, &next_ms), JOBSCHED_OK);
     assert_int_equal(jobsched_close(scheduler), JOBSCHED_OK);
+    return next_ms;
+}
+
+static void check_predicts(world *self, const char *arguments, const char *name_space)
+{
+    struct tm utc;
+    time_t seconds;
+    char expected[64];
+    int64_t next_ms;
+
+    world_write(self, "tab", "# name: backup\nH H * * * true\n");
+    do { /* again if it has just passed */
+        next_ms = next_backup(name_space);
+        assert_int_equal(world_wait(self, world_start(self, arguments)), 0);
+    } while (next_backup(name_space) != next_ms);
     seconds = (time_t)(next_ms / 1000);
     assert_non_null(gmtime_r(&seconds, &utc));
     assert_true(strftime(expected, sizeof expected, " %Y-%m-%dT%H:%M:%SZ ", &utc) > 0);
-    world_write(self, "tab", "# name: backup\nH H * * * true\n");
-    assert_int_equal(world_wait(self, world_start(self, arguments)), 0);
     assert_in_file(self, "out", expected, 1);
 }
 

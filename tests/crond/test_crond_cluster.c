@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static size_t start(world *self, const char *node, const char *more)
@@ -25,9 +26,23 @@ static size_t start(world *self, const char *node, const char *more)
     return world_start(self, arguments);
 }
 
-/* How many instants of the job the logs say were skipped: on a machine that is slow enough even a
- * job of a millisecond is not done before it is due again. */
-static int64_t count_skipped(const world *self, const char *job)
+/* The instant of " NAME=" in a line of the log; 0: there is none. */
+static int64_t instant_in(const char *line, const char *name)
+{
+    struct tm utc;
+    const char *at = strstr(line, name);
+
+    memset(&utc, 0, sizeof utc);
+    if (at == NULL || strptime(at + strlen(name), "%Y-%m-%dT%H:%M:%S", &utc) == NULL) {
+        return 0;
+    }
+    return (int64_t)timegm(&utc) * 1000;
+}
+
+/* How many instants of the job between these two the logs say were skipped: on a machine that is
+ * slow enough even a job of a millisecond is not done before it is due again. */
+static int64_t count_skipped(const world *self, const char *job, int64_t step_ms, int64_t after_ms,
+                             int64_t before_ms)
 {
     char *log = world_read(self, "err"), wanted[64];
     int64_t skipped = 0;
@@ -35,10 +50,12 @@ static int64_t count_skipped(const world *self, const char *job)
     (void)snprintf(wanted, sizeof wanted, " job=\"%s\" ", job);
     for (char *line = strtok(log, "\n"); line != NULL; line = strtok(NULL, "\n")) {
         if (strstr(line, " event=occurrence.skipped ") != NULL && strstr(line, wanted) != NULL) {
-            const char *count = strstr(line, " count=");
+            int64_t at_ms = instant_in(line, " scheduled="), last_ms = instant_in(line, " last=");
 
-            assert_non_null(count);
-            skipped += strtoll(count + strlen(" count="), NULL, 10);
+            assert_true(at_ms > 0);
+            for (last_ms = last_ms == 0 ? at_ms : last_ms; at_ms <= last_ms; at_ms += step_ms) {
+                skipped += at_ms > after_ms && at_ms < before_ms;
+            }
         }
     }
     free(log);
@@ -61,7 +78,9 @@ static void assert_each_once(const world *self, const char *job, int64_t step_ms
             left_out += (starts[i].scheduled_ms - starts[i - 1].scheduled_ms) / step_ms - 1;
         }
     }
-    assert_int_equal(left_out, count_skipped(self, job));
+    assert_true(count > 0);
+    assert_int_equal(left_out, count_skipped(self, job, step_ms, starts[0].scheduled_ms,
+                                             starts[count - 1].scheduled_ms));
     free(starts);
 }
 
@@ -144,21 +163,20 @@ static int is_gone(const world *self, const void *data)
     return kill(*pid, 0) != 0 && errno == ESRCH;
 }
 
-/* G5: a process that was stopped beyond its lease ends its command as soon as it goes on, and does
- * not count it. The other one has taken the job over meanwhile. */
-static void test_lost_lease_ends_the_command(void **state)
+/* One process is stopped beyond its lease, and goes on when the other has taken over. Returns how
+ * long it took until it had ended its command. */
+static int64_t lose_lease(world *self)
 {
-    static const char tab[] = "# name: long\n@every 1s [ -e $MARK ] && exit 0; : > $MARK; "
-                              "trap '' TERM; sleep 1000; true\n";
-    world *self = *state;
-    size_t count = 0, owner;
+    size_t count = 0, first = self->started, owner;
     run_line *starts, *ends;
-    int64_t awake_ms;
+    int64_t awake_ms, took_ms;
+    char name[2] = "a";
 
-    world_write(self, "tab", tab);
-    assert_int_equal(setenv("MARK", world_path(self, "mark"), 1), 0);
-    world_ready(self, start(self, "a", "--lease 1s"));
-    world_ready(self, start(self, "b", "--lease 1s"));
+    world_forget(self);
+    for (size_t i = 0; i < 2; i++) {
+        name[0] = (char)('a' + (int)(first + i));
+        world_ready(self, start(self, name, "--lease 6s"));
+    }
     world_until(self, is_marked, NULL, "the first command at work");
     starts = world_runs(self, "long", "start", &count);
     owner = index_of(starts[0].node);
@@ -167,7 +185,7 @@ static void test_lost_lease_ends_the_command(void **state)
     awake_ms = test_mono_ms();
     assert_int_equal(kill(self->pids[owner], SIGCONT), 0);
     world_until_text(self, "runs", "\tlease-lost\n");
-    assert_true(test_mono_ms() - awake_ms < 4000); /* not the 5 s that a mere stop would give */
+    took_ms = test_mono_ms() - awake_ms;
     ends = world_runs(self, "long", "end", &count);
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(ends[i].outcome,
@@ -177,8 +195,28 @@ static void test_lost_lease_ends_the_command(void **state)
     free(starts);
     free(ends);
     for (size_t i = 0; i < 2; i++) {
-        world_stop(self, i);
+        world_stop(self, first + i);
     }
+    return took_ms;
+}
+
+/* G5: a process that was stopped beyond its lease ends its command as soon as it goes on, and does
+ * not count it. The other one has taken the job over meanwhile. */
+static void test_lost_lease_ends_the_command(void **state)
+{
+    enum { CHANCES = 3, MERE_STOP_MS = 5000 };
+    static const char tab[] = "# name: long\n@every 1s [ -e $MARK ] && exit 0; : > $MARK; "
+                              "trap '' TERM; sleep 1000; true\n";
+    world *self = *state;
+    int64_t took_ms = MERE_STOP_MS;
+
+    world_write(self, "tab", tab);
+    assert_int_equal(setenv("MARK", world_path(self, "mark"), 1), 0);
+    /* A machine that stalls just then is given another chance. */
+    for (int i = 0; i < CHANCES && took_ms >= MERE_STOP_MS; i++) {
+        took_ms = lose_lease(self);
+    }
+    assert_true(took_ms < MERE_STOP_MS);
 }
 
 int main(void)
