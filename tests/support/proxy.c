@@ -51,7 +51,9 @@ typedef struct channel {
 
 struct proxy {
     pthread_mutex_t lock;
+    pthread_cond_t obeyed;
     pthread_t thread;
+    unsigned long orders, done; /* how many were given, and followed */
     int listener, wake, port;
     char path[108], server[108];
     bool ends;
@@ -419,6 +421,8 @@ static void *work(void *argument)
     while (!p->ends) {
         obey(p);
         int wait_ms = prepare(p, looks);
+        p->done = p->orders;
+        (void)pthread_cond_broadcast(&p->obeyed);
         nfds_t count = 2 + 2 * (nfds_t)p->count;
         (void)pthread_mutex_unlock(&p->lock);
         (void)poll(looks, count, wait_ms);
@@ -445,6 +449,7 @@ proxy *proxy_start(const char *listen_at, const char *server)
     sigset_t before;
     (void)sigfillset(&all);
     (void)pthread_mutex_init(&p->lock, NULL);
+    (void)pthread_cond_init(&p->obeyed, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     bool started =
         p->listener >= 0 && p->wake >= 0 && pthread_create(&p->thread, NULL, work, p) == 0;
@@ -452,6 +457,7 @@ proxy *proxy_start(const char *listen_at, const char *server)
     if (!started) {
         shut(&p->listener);
         shut(&p->wake);
+        (void)pthread_cond_destroy(&p->obeyed);
         (void)pthread_mutex_destroy(&p->lock);
         free(p);
         return NULL;
@@ -469,11 +475,17 @@ static void begin(proxy *p)
     (void)pthread_mutex_lock(&p->lock);
 }
 
+/* Not before the thread has done it: on a busy machine it may come to that much later, and what the
+ * caller sends next must not slip through. */
 static void commit(proxy *p)
 {
     uint64_t one = 1;
-    (void)pthread_mutex_unlock(&p->lock);
+    unsigned long mine = ++p->orders;
     (void)!write(p->wake, &one, sizeof one);
+    while (p->done < mine && !p->ends) {
+        (void)pthread_cond_wait(&p->obeyed, &p->lock);
+    }
+    (void)pthread_mutex_unlock(&p->lock);
 }
 
 void proxy_stop(proxy *p)
@@ -493,6 +505,7 @@ void proxy_stop(proxy *p)
     if (p->path[0] != '\0') {
         (void)unlink(p->path);
     }
+    (void)pthread_cond_destroy(&p->obeyed);
     (void)pthread_mutex_destroy(&p->lock);
     free(p);
 }

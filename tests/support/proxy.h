@@ -1,7 +1,8 @@
 /* proxy.h: a small proxy between a node and its server that makes trouble on command. It passes
  * bytes and knows no protocol: a request is named by a text that it contains (the digits of an
  * occurrence's instant are in its claim and nowhere else). One thread of its own per proxy; the
- * functions may be called by any thread, and none asserts. Locks: one per proxy. */
+ * functions may be called by any thread, and none asserts. What is told to it is done when the function
+ * returns. Locks: one per proxy. */
 #ifndef TESTS_SUPPORT_PROXY_H
 #define TESTS_SUPPORT_PROXY_H
 

@@ -55,13 +55,13 @@ answers()
     redis-cli -s "$dir/redis.sock" ping 2> /dev/null | grep -Eq 'PONG|NOAUTH|LOADING|MASTERDOWN'
 }
 
-# Waits for a condition, at most ten seconds.
+# Waits for a condition, at most a minute and more: the machine may be busy.
 await()
 {
     tries=0
     until "$@"; do
         tries=$((tries + 1))
-        if [ $tries -gt 500 ]; then
+        if [ $tries -gt 3000 ]; then
             echo "redis.sh: waited in vain for: $*" >&2
             cat "$dir/server.log" >&2
             exit 1
