@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SHORT_LEASE_MS 10000
-#define BOUND_MS       5000 /* for proof, when the subject names no other */
+#define SHORT_LEASE_MS 600000 /* a tenth of it is more than a machine stands still */
+#define BOUND_MS       30000  /* for proof, when the subject names no other */
+
+enum { MARGIN_MS = SHORT_LEASE_MS / 10 };
 
 /* What a child that owns a run tells its parent. */
 struct told {
@@ -264,14 +266,15 @@ static void dead_is_who_stands_still_for_a_lease(void **state)
     struct cf_job job = cf_job(owner, "job", 4);
     jobsched_claim run = hold(owner, &job, SHORT_LEASE_MS);
     cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
-    let_pass(other, SHORT_LEASE_MS - 1000);
+    let_pass(other, SHORT_LEASE_MS - MARGIN_MS);
     cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
     /* Somebody who just came has watched nothing yet, whatever its wall clock says. */
     struct cf_node *fresh = cf_open(*state, "fresh");
     atomic_store(&fresh->clock.wall_offset_ms, 86400000);
     cf_answer_at(ask_next(fresh, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
     cf_equal(cf_renew(owner, "job", run.token), JOBSCHED_LEASE_KEPT);
-    let_pass(other, 1001); /* a whole lease since the first look, not since the heartbeat */
+    let_pass(other,
+             MARGIN_MS + 1); /* a whole lease since the first look, not since the heartbeat */
     cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_HELD, __FILE__, __LINE__);
     let_pass(other, SHORT_LEASE_MS + 1);
     cf_answer_at(ask_next(other, &job), JOBSCHED_ANSWER_GRANTED, __FILE__, __LINE__);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define LISTED_MAX 16
-#define BOUND_MS   5000
+#define BOUND_MS   30000
 
 struct listed_job {
     jobsched_job_record record; /* its texts point into the arrays below */

@@ -16,9 +16,9 @@
 
 #define CF_NODES_MAX    16
 #define CF_CHILDREN_MAX 8
-#define CF_TIMEOUT_MS   10000
+#define CF_TIMEOUT_MS   20000   /* of a call: more than a machine stands still */
 #define CF_LEASE_MS     3600000 /* so long that no test sees it pass but by moving a clock */
-#define CF_POLL_MS      20000   /* bound of every wait for a condition */
+#define CF_POLL_MS      60000   /* bound of every wait for a condition */
 
 /* A test, and which capabilities the driver must have for it to make sense. */
 struct cf_test {

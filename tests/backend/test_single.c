@@ -245,7 +245,7 @@ static void test_lock_file_is_private_and_optional(void **state)
     }
 }
 
-/* G11: claims stay quick with very many jobs. The bound is some fifty times what it takes. */
+/* G11: claims stay quick with very many jobs. The bound is some hundred times what it takes. */
 static void test_many_jobs_stay_quick(void **state)
 {
     enum { JOBS = 100000, BATCH = JOBSCHED_BATCH_MAX };
@@ -278,7 +278,7 @@ static void test_many_jobs_stay_quick(void **state)
     int64_t took_ms = cf_real_mono_ms() - started_ms;
     print_message("%d jobs announced and granted in %lld ms\n", JOBS, (long long)took_ms);
     cf_equal(granted, JOBS);
-    cf_true(took_ms < 10000);
+    cf_true(took_ms < 30000);
     free(names);
     free(claims);
 }
