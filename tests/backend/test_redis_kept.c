@@ -133,13 +133,14 @@ static void test_lost_findings_are_told_again(void **state)
     struct cf_world *world = *state;
     char path[128], server[128], url[REDIS_TEXT_BYTES];
     leave_dead_runs(world, 3);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", CF_LEASE_MS);
     (void)snprintf(path, sizeof path, "%s/proxy.sock", redis_directory);
     (void)snprintf(server, sizeof server, "%s/redis.sock", redis_directory);
     proxy *between = proxy_start(path, server);
     cf_true(between != NULL);
     (void)snprintf(url, sizeof url, "redis://?socket=%s", path);
-    struct cf_node *node = redis_open_at(world, "node", url, LEASE_MS, CF_TIMEOUT_MS);
+    struct cf_node *node = redis_open_at(world, "node", url, CF_LEASE_MS, CF_TIMEOUT_MS);
+    (void)cf_now(node);
     /* The heartbeat is watched by this one alone, so that it is this one who notices. */
     int64_t until_ms = cf_real_mono_ms() + LEASE_MS * 3 / 2;
     while (cf_real_mono_ms() < until_ms) {
@@ -178,8 +179,8 @@ static void test_unheard_findings_pass_on(void **state)
 {
     struct cf_world *world = *state;
     leave_dead_runs(world, 3);
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", CF_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", CF_LEASE_MS);
     int told = 0;
     int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
     while (told == 0) {

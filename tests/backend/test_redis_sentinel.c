@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LEASE_MS = 2000, FAILOVER_MS = 60000 };
+enum { LEASE_MS = 2000, FAILOVER_MS = 120000, OPEN_MS = 12000 };
 
 static char second[96], watcher[96], url[REDIS_TEXT_BYTES];
 static int first_port, second_port, sentinel_port;
@@ -33,8 +33,8 @@ static int set_up(void **state)
     (void)snprintf(watcher, sizeof watcher, "%s/watcher", redis_directory);
     (void)snprintf(settings, sizeof settings,
                    "port=%d 'sentinel=monitor main 127.0.0.1 %d 1' "
-                   "'sentinel=down-after-milliseconds main 500' "
-                   "'sentinel=failover-timeout main 3000'",
+                   "'sentinel=down-after-milliseconds main 6000' "
+                   "'sentinel=failover-timeout main 10000'",
                    sentinel_port, first_port);
     (void)snprintf(url, sizeof url, "redis+sentinel://127.0.0.1:%d/main", sentinel_port);
     return redis_script("sentinel", watcher, settings);
@@ -88,7 +88,7 @@ static int renew_at_last(struct cf_node *node, uint64_t token)
     int64_t deadline_ms = cf_real_mono_ms() + FAILOVER_MS;
     for (;;) {
         jobsched_lease item = {.job = "job", .note = "", .token = token};
-        jobsched_call call = {.lane = JOBSCHED_LANE_KEEP, .timeout_ms = 2000};
+        jobsched_call call = {.lane = JOBSCHED_LANE_KEEP, .timeout_ms = OPEN_MS};
         int code = node->driver->renew(node->backend, &call, 0, &item, 1);
         if (code == 0) {
             return item.answer;
@@ -106,7 +106,7 @@ static jobsched_claim grant_at_last(struct cf_node *node, const struct cf_job *j
     jobsched_claim claim = cf_at(job, 0);
     for (;;) {
         claim.lease_ms = LEASE_MS;
-        int code = redis_claim(node, &claim, 2000);
+        int code = redis_claim(node, &claim, OPEN_MS);
         if (code == 0 && claim.answer == JOBSCHED_ANSWER_GRANTED) {
             return claim;
         }
@@ -168,17 +168,17 @@ static void test_asks_one_sentinel_after_the_other(void **state)
     (void)snprintf(many, sizeof many, "redis://127.0.0.1:%d,127.0.0.1:%d,%s/0?sentinel=main",
                    redis_free_port(), proxy_port(hangs), address);
     int64_t before_ms = cf_real_mono_ms();
-    cf_equal(redis_try_url(world, many, 2000), JOBSCHED_OK);
-    cf_true(cf_real_mono_ms() - before_ms < 10000);
+    cf_equal(redis_try_url(world, many, OPEN_MS), JOBSCHED_OK);
+    cf_true(cf_real_mono_ms() - before_ms < OPEN_MS + 10000);
     (void)snprintf(many, sizeof many, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/main/0",
                    redis_free_port(), proxy_port(hangs));
     before_ms = cf_real_mono_ms();
     cf_equal(redis_try_url(world, many, 500), JOBSCHED_EUNREACHABLE);
-    cf_true(cf_real_mono_ms() - before_ms < 5000);
+    cf_true(cf_real_mono_ms() - before_ms < 10000);
     redis_expect_message("none of 2 sentinels tells where primary 'main' is");
     proxy_stop(hangs);
     (void)snprintf(many, sizeof many, "redis+sentinel://%s/other", address);
-    cf_equal(redis_try_url(world, many, 2000), JOBSCHED_EUNREACHABLE);
+    cf_equal(redis_try_url(world, many, OPEN_MS), JOBSCHED_EUNREACHABLE);
     redis_expect_message("knows no primary 'other'");
 }
 
@@ -188,12 +188,12 @@ static void test_sentinel_password(void **state)
     struct cf_world *world = *state;
     char with[REDIS_TEXT_BYTES];
     (void)redis_ask_in(watcher, "ACL SETUSER default resetpass >geheim");
-    cf_equal(redis_try_url(world, url, 2000), JOBSCHED_EACCESS);
+    cf_equal(redis_try_url(world, url, OPEN_MS), JOBSCHED_EACCESS);
     (void)snprintf(with, sizeof with, "%s?sentinel_password=falsch", url);
-    cf_equal(redis_try_url(world, with, 2000), JOBSCHED_EACCESS);
+    cf_equal(redis_try_url(world, with, OPEN_MS), JOBSCHED_EACCESS);
     redis_expect_no_message("falsch");
     (void)snprintf(with, sizeof with, "%s?sentinel_user=default&sentinel_password=geheim", url);
-    cf_equal(redis_try_url(world, with, 2000), JOBSCHED_OK);
+    cf_equal(redis_try_url(world, with, OPEN_MS), JOBSCHED_OK);
 }
 
 int main(void)
