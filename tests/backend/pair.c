@@ -39,8 +39,12 @@ int pair_hold(jobsched_run *run, void *user_data)
 
 int pair_tick(jobsched_run *run, void *user_data)
 {
-    (void)run;
-    (void)atomic_fetch_add(&((struct party *)user_data)->fired, 1);
+    struct party *party = user_data;
+    int64_t at_ms = jobsched_run_scheduled_at_ms(run), latest_ms = atomic_load(&party->latest_ms);
+    while (at_ms > latest_ms &&
+           !atomic_compare_exchange_weak(&party->latest_ms, &latest_ms, at_ms)) {
+    }
+    (void)atomic_fetch_add(&party->fired, 1);
     return 0;
 }
 
@@ -229,7 +233,7 @@ int pair_set_up(void **state)
 {
     static unsigned made;
     (void)state;
-    pair_lease_ms = 9000;
+    pair_lease_ms = 18000;
     (void)snprintf(name_space, sizeof name_space, "pair %ld.%u", (long)getpid(), made++);
     return find_store();
 }

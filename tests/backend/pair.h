@@ -18,7 +18,8 @@ struct party {
     jobsched *s;
     _Atomic int calls, inside, stop_reason, let_go, deaf;
     _Atomic int gained, lost, conflicts, stood_down;
-    _Atomic uint64_t fired; /* calls of the job "tick" */
+    _Atomic uint64_t fired;    /* calls of the job "tick" */
+    _Atomic int64_t latest_ms; /* of their instants */
 };
 
 #define wait_until(condition)                                                                      \

@@ -139,7 +139,8 @@ static void test_verbs_without_the_store_promise_nothing(void **state)
 {
     (void)state;
     struct party party;
-    pair_lease_ms = 3000;
+    /* For as long as a request may take, each verb waits for a file that is locked. */
+    pair_lease_ms = strcmp(pair_scheme, "sqlite") == 0 ? 3000 : pair_lease_ms;
     pair_go_through_proxy();
     open_party(&party, "node", 0);
     add_job(&party, "job", "@at 2100-01-01T00:00:00Z", pair_hold, 0);
