@@ -70,6 +70,7 @@ void host_options(struct subject *subject, jobsched_options *out_options)
     out_options->backends = drivers;
     out_options->workers = 2;
     out_options->lease_ms = 6000; /* what lacked memory is found again at a beat, a part of it */
+    out_options->request_timeout_ms = 2000;
 }
 
 static int run_job(jobsched_run *run, void *user_data)

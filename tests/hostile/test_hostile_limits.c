@@ -46,13 +46,15 @@ static void check_told(int code)
     assert_true(error->message[0] != '\0' && strchr(error->message, '\n') == NULL);
 }
 
-static void begin(struct host *host, struct subject *subject)
+static void begin(struct host *host, struct subject *subject, int64_t lease_ms)
 {
     jobsched_options options;
 
     memset(host, 0, sizeof *host);
     host->subject = subject;
     host_options(subject, &options);
+    options.lease_ms = lease_ms;
+    options.request_timeout_ms = lease_ms / 3;
     assert_equal(jobsched_open(&options, &host->s), 0);
     assert_equal(host_add(host, "job"), 0);
     assert_equal(jobsched_start(host->s), 0);
@@ -71,8 +73,8 @@ static void run_once(struct host *host)
 static void end(struct host *host)
 {
     assert_equal(jobsched_drain(host->s, LIVE_BOUND_MS), 0);
-    assert_equal(host_rows(host, "job", JOBSCHED_OUTCOME_RUNNING), 0);
-    assert_equal(jobsched_remove(host->s, "job", NULL), 0);
+    wait_for(host_rows(host, "job", JOBSCHED_OUTCOME_RUNNING) == 0);
+    wait_for(jobsched_remove(host->s, "job", NULL) == 0);
     assert_equal(jobsched_close(host->s), 0);
     assert_equal(host->freed, 1);
 }
@@ -124,12 +126,12 @@ static void open_with_few(struct subject *subject)
             assert_equal(host_add(&host, "other"), 0);
             wait_for(jobsched_start(host.s) == 0);
             run_once(&host);
-            assert_equal(jobsched_remove(host.s, "other", NULL), 0);
-            assert_equal(jobsched_remove(host.s, "job", NULL), 0);
+            wait_for(jobsched_remove(host.s, "other", NULL) == 0); /* once it is known */
+            wait_for(jobsched_remove(host.s, "job", NULL) == 0);
             assert_equal(jobsched_close(host.s), 0);
         }
-        wait_for(count_entries("/proc/self/fd") == entries); /* a try to connect may still end */
-        wait_for(count_entries("/proc/self/task") == threads);
+        wait_for(count_entries("/proc/self/fd") <= entries); /* a try to connect may still end */
+        wait_for(count_entries("/proc/self/task") <= threads);
     }
     print_message("%s: lives on %d descriptors\n", subject->scheme, few - 1);
 }
@@ -149,7 +151,7 @@ static void test_no_descriptors_later(void **state)
         int entries = count_entries("/proc/self/fd");
         struct host host;
 
-        begin(&host, &subjects[i]);
+        begin(&host, &subjects[i], 6000);
         leave_descriptors(0);
         for (int round = 0; round < 5; round++) {
             int results[] = {jobsched_trigger(host.s, "job", NULL, NULL),
@@ -159,14 +161,15 @@ static void test_no_descriptors_later(void **state)
             for (size_t j = 0; j < sizeof results / sizeof results[0]; j++) {
                 /* Before it was announced there is no such job. */
                 assert_true(results[j] == 0 || results[j] == JOBSCHED_ENOTFOUND ||
-                            results[j] == JOBSCHED_EUNREACHABLE || results[j] == JOBSCHED_EOS);
+                            results[j] == JOBSCHED_EUNREACHABLE || results[j] == JOBSCHED_EOS ||
+                            results[j] == JOBSCHED_EUNKNOWN);
             }
         }
         limit_descriptors(RLIM_INFINITY);
         wait_for(jobsched_resume(host.s, "job", NULL) == 0);
         run_once(&host);
         end(&host);
-        wait_for(count_entries("/proc/self/fd") == entries); /* a try to connect may still end */
+        wait_for(count_entries("/proc/self/fd") <= entries); /* a try to connect may still end */
     }
 }
 
@@ -200,8 +203,8 @@ static void start_with_few_threads(struct subject *subject)
             run_once(&host);
             end(&host);
         }
-        wait_for(count_entries("/proc/self/fd") == entries); /* a try to connect may still end */
-        wait_for(count_entries("/proc/self/task") == threads);
+        wait_for(count_entries("/proc/self/fd") <= entries); /* a try to connect may still end */
+        wait_for(count_entries("/proc/self/task") <= threads);
     }
 }
 
@@ -253,7 +256,7 @@ static void test_a_fork_while_a_run_goes_on(void **state)
         struct host host;
 
         gate_init(&gate);
-        begin(&host, &subjects[i]);
+        begin(&host, &subjects[i], 30000);
         host.body = wait_inside;
         wait_for(jobsched_trigger(host.s, "job", NULL, NULL) == 0);
         wait_for(gate.waiting == 1);

@@ -158,6 +158,8 @@ static void live_among(struct subject *subject, const char *name_space)
 
     host_options(subject, &options);
     (void)snprintf(own_space, sizeof own_space, "%s %s", subject->name_space, name_space);
+    options.lease_ms = 30000; /* a machine that stands still for some seconds ends no run */
+    options.request_timeout_ms = 10000;
     options.name_space = own_space;
     options.node_name = name_space;
     options.observer = observe;
@@ -224,6 +226,8 @@ static void test_notes_are_one_clean_line(void **state)
         int clean = 0;
 
         host_options(&subjects[i], &options);
+        options.lease_ms = 30000;
+        options.request_timeout_ms = 10000;
         assert_equal(jobsched_open(&options, &host.s), 0);
         assert_equal(host_add(&host, "job"), 0);
         assert_equal(jobsched_start(host.s), 0);
