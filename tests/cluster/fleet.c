@@ -189,6 +189,9 @@ static _Noreturn void become_node(const fleet *f, int index, int64_t offset_ms, 
     if (flags & FLEET_PATIENT) {
         argv[count++] = "--patient";
     }
+    if (flags & FLEET_ONCE) {
+        argv[count++] = "--once";
+    }
     if (f->sink[0] != '\0') {
         argv[count++] = "--sink";
         argv[count++] = f->sink;
@@ -330,17 +333,31 @@ void fleet_gone(fleet_node *node)
     shut(node);
 }
 
-static void send_drain(const fleet *f, fleet_node *node)
+/* Another reason than that one may come first: that the store did not answer in time. */
+void fleet_expect_refusal(fleet *f, int code, const char *word)
 {
-    char command[32];
-    (void)snprintf(command, sizeof command, "drain %lld",
-                   (long long)(f->drain_ms == 0 ? 30000 : f->drain_ms));
-    fleet_send(node, command);
+    for (int64_t until_ms = fleet_mono_ms() + FLEET_SOON_MS;;) {
+        int got = 0;
+        fleet_node *late = fleet_spawn(f, 0, FLEET_ONCE);
+        const char *said = fleet_await(late, "", FLEET_SOON_MS);
+        printf("%s\n", said);
+        (void)sscanf(said, "refused %d ", &got);
+        bool right = got == code && (word == NULL || strstr(said, word) != NULL);
+        bool slow = got == JOBSCHED_EUNREACHABLE || got == JOBSCHED_EUNKNOWN;
+        if (!right && (!slow || fleet_mono_ms() >= until_ms)) {
+            fail_msg("a newcomer is not refused with %d and '%s': %s", code,
+                     word == NULL ? "" : word, said);
+        }
+        fleet_gone(late);
+        if (right) {
+            return;
+        }
+    }
 }
 
-void fleet_drain(fleet *f, fleet_node *node)
+void fleet_drain(fleet_node *node)
 {
-    send_drain(f, node);
+    fleet_send(node, "leave 30000");
     (void)fleet_await(node, "drained 0 ", FLEET_SOON_MS);
     fleet_leave(node);
 }
@@ -349,7 +366,7 @@ void fleet_drain_all(fleet *f)
 {
     for (size_t i = 0; i < f->node_count; i++) {
         if (f->nodes[i].pid != 0) {
-            send_drain(f, &f->nodes[i]);
+            fleet_send(&f->nodes[i], "leave 30000");
         }
     }
     for (size_t i = 0; i < f->node_count; i++) {

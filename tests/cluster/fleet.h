@@ -40,9 +40,6 @@ typedef struct fleet {
     const char *backend; /* a library; NULL: found by the URL */
     const char *settings[FLEET_SETTINGS_MAX]; /* key=value for every node, ended by NULL */
     bool no_override;
-    /* For a drain; 0: 30 s. Runs that would go on for long are asked to stop in its last fifth,
-     * so tests that have such use a short one. */
-    int64_t drain_ms;
     const check_job *jobs;
     size_t job_count;
     fleet_node nodes[FLEET_NODES_MAX];
@@ -82,7 +79,8 @@ void fleet_without_mark(fleet *f);
 
 enum {
     FLEET_ANNOUNCED = 1, /* "ready" only when the cluster knows every job */
-    FLEET_PATIENT = 2    /* waits for a store that cannot be opened */
+    FLEET_PATIENT = 2,   /* waits for a store that cannot be opened */
+    FLEET_ONCE = 4       /* asks a store that does not answer only once */
 };
 
 /* Starts a process; does not wait. */
@@ -101,8 +99,11 @@ void fleet_kill(fleet_node *node); /* SIGKILL, and gone when it returns */
 /* "exit", and waits for status 0. Gone: only that, for one that ends by itself. */
 void fleet_leave(fleet_node *node);
 void fleet_gone(fleet_node *node);
-/* Drains with success, then leaves. All: every node that is left. */
-void fleet_drain(fleet *f, fleet_node *node);
+/* A process that comes now is refused with that code, in words that have this one (NULL: any). */
+void fleet_expect_refusal(fleet *f, int code, const char *word);
+/* Drains with success, then leaves. Runs that would go on for long end by themselves. All: every
+ * node that is left. */
+void fleet_drain(fleet_node *node);
 void fleet_drain_all(fleet *f);
 fleet_node *fleet_by_pid(fleet *f, pid_t pid);
 
@@ -122,9 +123,10 @@ void fleet_wait_until(int64_t at_ms);
 
 /* What to look for in the log. Zero or NULL fits all, and so does node -1. */
 typedef struct fleet_pattern {
-    int what, event, node;
+    int what, event, node, code;
     const char *job;
     int64_t after_us; /* 0: any */
+    uint64_t token;
 } fleet_pattern;
 /* The first record that fits, or NULL. */
 const record *fleet_find(fleet *f, const fleet_pattern *pattern);
@@ -132,6 +134,9 @@ size_t fleet_count(fleet *f, const fleet_pattern *pattern);
 /* Waits for such a record and returns a copy. */
 record fleet_wait_record(fleet *f, const char *what, int64_t timeout_ms,
                          const fleet_pattern *pattern);
+
+/* For handles of the test itself: a request may take longer than a machine that is busy needs. */
+void fleet_be_patient(jobsched_options *options);
 
 /* All rows of the ledger; free() them. */
 check_row *fleet_ledger(fleet *f, size_t *out_count);

@@ -91,6 +91,8 @@ static bool fits(const record *entry, const fleet_pattern *pattern)
             (pattern->event == FLEET_ANY_FAILURE &&
              JOBSCHED_EVENT_IS_BACKEND_FAILURE(entry->event))) &&
            (pattern->node < 0 || entry->node == pattern->node) &&
+           (pattern->code == 0 || entry->code == pattern->code) &&
+           (pattern->token == 0 || entry->token == pattern->token) &&
            (pattern->job == NULL || strcmp(entry->job, pattern->job) == 0) &&
            entry->at_us > pattern->after_us;
 }
@@ -159,6 +161,12 @@ static int keep_row(const jobsched_run_record *from, void *user_data)
     return 0;
 }
 
+void fleet_be_patient(jobsched_options *options)
+{
+    options->lease_ms = 90000;
+    options->request_timeout_ms = 30000;
+}
+
 static jobsched *open_reader(fleet *f)
 {
     jobsched_options options;
@@ -167,6 +175,7 @@ static jobsched *open_reader(fleet *f)
     options.name_space = f->name_space;
     options.node_name = "reader";
     options.history_count = FLEET_HISTORY; /* a reader prunes like any node */
+    fleet_be_patient(&options);
     jobsched *reader = NULL;
     if (jobsched_open(&options, &reader) != 0) {
         fail_msg("the ledger cannot be opened: %s", jobsched_last_error()->message);

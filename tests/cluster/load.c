@@ -59,7 +59,7 @@ static void come_and_go(fleet *f, size_t turn)
     (void)fleet_await(guest, "ready", FLEET_SOON_MS);
     fleet_wait_until(fleet_now_ms() + (int64_t)(turn * 37 % 150));
     fleet_read_log(f);
-    fleet_drain(f, guest);
+    fleet_drain(guest);
 }
 
 void load_run(fleet *f, const load_plan *plan, check_report *out_report)

@@ -2,17 +2,19 @@
  * as much as the test wants.
  *
  *   cluster_node --url URL --namespace NAME --index N --offset MS --log FILE --jobs FILE
- *                [--backend LIBRARY] [--set KEY=VALUE]... [--announced] [--patient]
+ *                [--backend LIBRARY] [--set KEY=VALUE]... [--announced] [--patient | --once]
  *                [--no-override] [--sink FILE]
  *
- * A line of the jobs file: name, TAB, duration in ms or "hang", TAB, flags ("-", or of "ignore" and
- * "alive", with commas), then settings of jobsched_job_set as TAB key=value.
- * Commands on stdin, each answered by a line on stdout: "stop", "drain MS", "exit". When stdin ends
- * the test is gone, and so is the process.
- * --announced: "ready" only when the cluster knows every job. --patient: waits for a store that
- * cannot be opened. --no-override: even root obeys the permissions of files from here on. --sink:
- * what the jobs write to; it knows for each job the largest token that it has seen, and refuses
- * smaller ones, as docs/guarantees.md advises.
+ * A line of the jobs file: name, TAB, duration in ms or "hang", TAB, flags ("-", or of "ignore",
+ * "alive" and "first", with commas), then settings of jobsched_job_set as TAB key=value.
+ * Commands on stdin, each answered by a line on stdout: "stop", "drain MS", "leave MS" (the same,
+ * and runs that would go on for long end by themselves), "exit". When stdin ends the test is gone,
+ * and so is the process.
+ * --announced: "ready" only when the cluster knows every job. A store that does not answer in time
+ * is asked again; --patient: also one that cannot be opened; --once: not at all. --no-override:
+ * even root obeys the permissions of files from here on. --sink: what the jobs write to; it knows for
+ * each job the largest token that it has seen, and refuses smaller ones, as docs/guarantees.md
+ * advises.
  * Locks: none; records are written with one write() each. */
 #include "record.h"
 
@@ -33,7 +35,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SLICE_MS = 20, JOBS_MAX = 4096, LINE_BYTES = 512 };
+/* LONG_MS: a run beyond it is not waited for by a node that leaves. */
+enum { SLICE_MS = 20, JOBS_MAX = 4096, LINE_BYTES = 512, LONG_MS = 10000 };
 
 typedef struct work {
     char name[24];
@@ -50,6 +53,7 @@ static struct {
     work works[JOBS_MAX];
     size_t count;
     _Atomic uint64_t *sink; /* shared by all processes; NULL: none */
+    atomic_bool leaving;
 } node = {.log_fd = -1};
 
 static int64_t clock_us(clockid_t id)
@@ -199,6 +203,12 @@ static void write_effect(const jobsched_run *run, const work *job)
     }
 }
 
+static bool may_end_now(const work *job)
+{
+    return !job->ignores && (job->duration_ms < 0 || job->duration_ms > LONG_MS) &&
+           atomic_load(&node.leaving);
+}
+
 static int do_work(jobsched_run *run, void *user_data)
 {
     const work *job = user_data;
@@ -209,7 +219,7 @@ static int do_work(jobsched_run *run, void *user_data)
     while (!stops) {
         int64_t now_ms = plain_mono_ms(NULL);
         int64_t left_ms = job->duration_ms < 0 ? SLICE_MS : begun_ms + job->duration_ms - now_ms;
-        if (left_ms <= 0) {
+        if (left_ms <= 0 || may_end_now(job)) {
             break;
         }
         nap_ms(left_ms < SLICE_MS ? left_ms : SLICE_MS);
@@ -253,6 +263,9 @@ static void add_line(jobsched *scheduler, char *line)
     job->duration_ms = strcmp(duration, "hang") == 0 ? -1 : strtoll(duration, NULL, 10);
     job->ignores = strstr(flags, "ignore") != NULL;
     job->tells_alive = strstr(flags, "alive") != NULL;
+    if (strstr(flags, "first") != NULL && node.index != 0) {
+        job->duration_ms = 1; /* only the first node takes that long */
+    }
     job->place = node.count - 1;
     jobsched_job_spec spec;
     JOBSCHED_INIT(&spec);
@@ -329,7 +342,7 @@ static const jobsched_backend *load_backend(const char *path, const char *url)
 
 typedef struct arguments {
     const char *jobs, *backend;
-    bool announced, patient, override;
+    bool announced, patient, once, override;
 } arguments;
 
 static void set_option(jobsched_options *options, char *setting)
@@ -361,19 +374,14 @@ static void map_sink(const char *path)
 
 static void parse(int argc, char **argv, jobsched_options *options, arguments *out)
 {
-    static const struct option known[] = {{"url", required_argument, NULL, 'u'},
-                                          {"namespace", required_argument, NULL, 'n'},
-                                          {"index", required_argument, NULL, 'i'},
-                                          {"offset", required_argument, NULL, 'o'},
-                                          {"log", required_argument, NULL, 'l'},
-                                          {"jobs", required_argument, NULL, 'j'},
-                                          {"backend", required_argument, NULL, 'b'},
-                                          {"set", required_argument, NULL, 's'},
-                                          {"announced", no_argument, NULL, 'a'},
-                                          {"patient", no_argument, NULL, 'w'},
-                                          {"no-override", no_argument, NULL, 'p'},
-                                          {"sink", required_argument, NULL, 'k'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option known[] = {
+        {"url", required_argument, NULL, 'u'},     {"namespace", required_argument, NULL, 'n'},
+        {"index", required_argument, NULL, 'i'},   {"offset", required_argument, NULL, 'o'},
+        {"log", required_argument, NULL, 'l'},     {"jobs", required_argument, NULL, 'j'},
+        {"backend", required_argument, NULL, 'b'}, {"set", required_argument, NULL, 's'},
+        {"announced", no_argument, NULL, 'a'},     {"patient", no_argument, NULL, 'w'},
+        {"once", no_argument, NULL, '1'},          {"no-override", no_argument, NULL, 'p'},
+        {"sink", required_argument, NULL, 'k'},    {NULL, 0, NULL, 0}};
     static char name[16];
     *out = (arguments){.override = true};
     for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
@@ -410,6 +418,9 @@ static void parse(int argc, char **argv, jobsched_options *options, arguments *o
         case 'w':
             out->patient = true;
             break;
+        case '1':
+            out->once = true;
+            break;
         case 'p':
             out->override = false;
             break;
@@ -440,6 +451,10 @@ static void obey(jobsched *scheduler)
     while (fgets(line, sizeof line, stdin) != NULL) {
         int64_t begun_ms = plain_mono_ms(NULL);
         if (strncmp(line, "drain ", 6) == 0) {
+            int code = jobsched_drain(scheduler, strtoll(line + 6, NULL, 10));
+            say("drained", code, plain_mono_ms(NULL) - begun_ms);
+        } else if (strncmp(line, "leave ", 6) == 0) {
+            atomic_store(&node.leaving, true);
             int code = jobsched_drain(scheduler, strtoll(line + 6, NULL, 10));
             say("drained", code, plain_mono_ms(NULL) - begun_ms);
         } else if (strcmp(line, "stop\n") == 0) {
@@ -477,8 +492,8 @@ int main(int argc, char **argv)
     }
     jobsched *scheduler = NULL;
     int code = jobsched_open(&options, &scheduler);
-    /* A machine that is busy with starting many servers may need longer than a request may take. */
-    for (int tries = 0; (given.announced && tries < 100 &&
+    /* A machine that is busy may need longer than a request may take. */
+    for (int tries = 0; (!given.once && tries < 100 &&
                          (code == JOBSCHED_EUNREACHABLE || code == JOBSCHED_EUNKNOWN)) ||
                         (given.patient && code != 0 && code != JOBSCHED_EINVAL);
          tries++) {

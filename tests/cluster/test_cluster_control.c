@@ -20,6 +20,7 @@ static jobsched *open_control(fleet *f)
     options.name_space = f->name_space;
     options.control_only = 1;
     options.history_count = FLEET_HISTORY;
+    fleet_be_patient(&options);
     jobsched *control = NULL;
     assert_int_equal(jobsched_open(&options, &control), 0);
     return control;
@@ -74,7 +75,7 @@ static void test_frozen_node_honours_a_pause(void **state)
         }
     }
     fleet_tally tally = fleet_tell(f, "paused-0", paused_ms, resumed_us / 1000);
-    assert_true(tally.outcomes[JOBSCHED_OUTCOME_SKIPPED_PAUSED] >= 6);
+    assert_true(tally.outcomes[JOBSCHED_OUTCOME_SKIPPED_PAUSED] >= 4); /* of seven */
 }
 
 int main(int argc, char **argv)

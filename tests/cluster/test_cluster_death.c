@@ -6,7 +6,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
-enum { OTHERS = 8 };
+/* SLOW_MS: after so long at the most, on a busy machine, all know of a death that they can see. */
+enum { OTHERS = 8, SLOW_MS = 6000 };
 
 /* The job that is interrupted, and others that must not notice. */
 static void set_jobs(fleet *f, check_job *jobs, const check_job *victims, size_t victim_count)
@@ -37,29 +38,31 @@ static void test_killed_owner_is_followed_at_once(void **state)
                               "*/4 * * * * *",
                               4000,
                               0,
-                              3000,
-                              NULL,
-                              seen ? "lease=30s" : "lease=3s\toverlap=queue"};
-    /* The next occurrence is due at most 4 s after the kill. The rest is for a slow machine; the
-     * lease could not have ended before 20 s (it is renewed every 10 s at the latest). */
-    enum { BOUND_MS = 12000 };
+                              600000,
+                              "first",
+                              seen ? "lease=30s" : "lease=6s\toverlap=queue"};
+    /* The next occurrence is due at most 4 s after the kill is known. The rest is for a slow
+     * machine; the lease could not have ended before 20 s (it is renewed every 10 s at the
+     * latest). */
+    enum { BOUND_MS = 18000 };
     check_job jobs[1 + OTHERS];
     set_jobs(f, jobs, &victim, 1);
     f->settings[0] = "lease=3s"; /* beats of 1 s: the event comes soon */
-    for (int i = 0; i < 3; i++) {
-        (void)fleet_start(f, (i - 1) * 30000);
-    }
+    (void)fleet_start(f, -30000);
     int64_t ready_ms = fleet_now_ms();
-    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "victim"};
+    fleet_pattern begins = {.what = RECORD_START, .node = 0, .job = "victim"};
     record killed = fleet_wait_record(f, "the victim begins", FLEET_SOON_MS, &begins);
-    fleet_wait_until(killed.at_us / 1000 + 1500); /* in the middle of it */
-    fleet_kill(fleet_by_pid(f, killed.pid));
+    (void)fleet_start(f, 0);
+    (void)fleet_start(f, 30000);
+    fleet_wait_until(check_next(&victim, fleet_now_ms()) + 500); /* far from the next one */
+    fleet_kill(&f->nodes[0]);
     int64_t kill_ms = fleet_now_ms();
+    begins.node = -1;
 
     begins.after_us = killed.at_us;
     record next = fleet_wait_record(f, "the victim begins elsewhere", FLEET_SOON_MS, &begins);
     if (seen) {
-        assert_int_equal(next.scheduled_ms, check_next(&victim, killed.scheduled_ms));
+        assert_true(next.scheduled_ms <= check_next(&victim, kill_ms + SLOW_MS));
     }
     assert_int_equal(next.kind, JOBSCHED_KIND_SCHEDULED);
     assert_true(next.pid != killed.pid);
@@ -96,8 +99,7 @@ static void test_frozen_owner_is_told_before_it_goes_on(void **state)
     fleet *f = *state;
     check_job jobs[1 + OTHERS];
     set_jobs(f, jobs, &victim, 1);
-    f->settings[0] = "lease=4s";
-    f->drain_ms = 6000;
+    f->settings[0] = "lease=8s";
     fleet_node *owner = fleet_start(f, 30000);
     int64_t ready_ms = fleet_now_ms();
     fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "victim"};
@@ -134,6 +136,7 @@ static void test_frozen_owner_is_told_before_it_goes_on(void **state)
     assert_int_equal(told.stop_reason, JOBSCHED_STOP_LEASE_LOST);
     fleet_pattern refused = {
         .what = RECORD_EVENT, .event = JOBSCHED_EVENT_FINISH_REFUSED, .node = owner->index};
+    refused.job = "victim"; /* it may have been frozen in a short one, too */
     record refusal = fleet_wait_record(f, "its finish is refused", FLEET_SOON_MS, &refused);
     assert_int_equal(refusal.token, first.token);
     /* Whatever it asked after the thaw, it was never told to go on. */
@@ -161,35 +164,6 @@ static void test_frozen_owner_is_told_before_it_goes_on(void **state)
 
 /* ---- rerun and leave ------------------------------------------------------------ */
 
-typedef struct pair {
-    const record *again, *never;
-} pair;
-
-static const record *last_start(const fleet *f, const char *job)
-{
-    const record *found = NULL;
-    for (size_t i = 0; i < f->record_count; i++) {
-        const record *entry = &f->records[i];
-        if (strcmp(entry->job, job) != 0) {
-            continue;
-        }
-        if (entry->what == RECORD_START) {
-            found = entry;
-        } else if (entry->what == RECORD_END) {
-            found = NULL;
-        }
-    }
-    return found;
-}
-
-static bool both_run_on_one_node(fleet *f, void *data)
-{
-    pair *found = data;
-    found->again = last_start(f, "again");
-    found->never = last_start(f, "never");
-    return found->again != NULL && found->never != NULL && found->again->pid == found->never->pid;
-}
-
 static bool is_repeated(fleet *f, void *data)
 {
     for (size_t i = 0; i < f->record_count; i++) {
@@ -208,21 +182,21 @@ static bool is_repeated(fleet *f, void *data)
 static void test_interrupted_run_is_repeated_only_on_request(void **state)
 {
     static const check_job victims[] = {
-        {"again", "*/5 * * * * *", 5000, 0, 3000, NULL, "recover=rerun"},
-        {"never", "*/5 * * * * *", 5000, 0, 3000, NULL, "recover=leave"}};
+        {"again", "*/5 * * * * *", 5000, 0, 600000, "first", "recover=rerun"},
+        {"never", "*/5 * * * * *", 5000, 0, 600000, "first", "recover=leave"}};
     fleet *f = *state;
     check_job jobs[2 + OTHERS];
     set_jobs(f, jobs, victims, 2);
-    f->settings[0] = "lease=3s";
+    f->settings[0] = "lease=6s";
     (void)fleet_start(f, 0);
     int64_t ready_ms = fleet_now_ms();
+    fleet_pattern begins = {.what = RECORD_START, .node = 0, .job = "again"};
+    record again = fleet_wait_record(f, "one job begins", FLEET_SOON_MS, &begins);
+    begins.job = "never";
+    record never = fleet_wait_record(f, "the other job begins", FLEET_SOON_MS, &begins);
     (void)fleet_start(f, 10000);
     (void)fleet_start(f, -10000);
-    pair both;
-    fleet_wait(f, "one node runs both", FLEET_SOON_MS, both_run_on_one_node, &both);
-    record again = *both.again;
-    record never = *both.never;
-    fleet_kill(fleet_by_pid(f, again.pid));
+    fleet_kill(&f->nodes[0]);
 
     /* Where it takes long until the owner is known to be dead, the next occurrence is first. */
     record rerun;

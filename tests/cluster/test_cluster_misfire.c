@@ -25,18 +25,18 @@ static void test_outage_of_all_is_made_up_for(void **state)
 {
     fleet *f = *state;
     fleet_jobs(f, jobs, sizeof jobs / sizeof jobs[0]);
-    f->settings[0] = "lease=2s";
+    f->settings[0] = "lease=6s";
     f->settings[1] = "misfire_after=1s";
     fleet_node *drained = fleet_start(f, 30000);
     int64_t ready_ms = fleet_now_ms();
     fleet_node *killed = fleet_start(f, -30000);
-    /* "graceless" is due once in 15 s: the outage begins just before that. */
-    int64_t begin_ms = check_next(&jobs[1], fleet_now_ms() + 1500) - 1500;
-    fleet_wait_until(begin_ms);
-    fleet_drain(f, drained);
+    /* "graceless" is due once in 15 s: the outage begins before that, and outlasts its grace. */
+    fleet_wait_until(check_next(&jobs[1], fleet_now_ms() + 3000) - 3000);
+    fleet_drain(drained);
     fleet_kill(killed);
     int64_t down_ms = fleet_now_ms();
     fleet_wait_until(down_ms + DOWN_MS);
+    fleet_wait_until(check_next(&jobs[1], down_ms) + 3000);
     int64_t up_ms = fleet_now_ms(); /* what is due until here was missed for sure */
     (void)fleet_start(f, 5000);
     (void)fleet_start(f, -5000);

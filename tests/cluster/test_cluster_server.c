@@ -55,7 +55,7 @@ static void test_frozen_server_is_waited_for(void **state)
     trouble_recover(f, &t);
 }
 
-enum { DRAIN_MS = 2500, REQUEST_MS = 500, CLOSE_MS = 1000, SLACK_MS = 5000 };
+enum { DRAIN_MS = 2500, REQUEST_MS = 500, CLOSE_MS = 1000, SLACK_MS = 15000 };
 
 /* Sends a command that must be answered, however, within that time and what a busy machine adds. */
 static void expect_answer_within(fleet_node *node, const char *command, const char *answer,
@@ -69,6 +69,15 @@ static void expect_answer_within(fleet_node *node, const char *command, const ch
     assert_true(took_ms < bound_ms + SLACK_MS);
 }
 
+static bool is_long_run(fleet *f, void *data)
+{
+    const record *found = trouble_long_run(f);
+    if (found != NULL) {
+        memcpy(data, found, sizeof *found);
+    }
+    return found != NULL;
+}
+
 /* G11: a server that hangs holds up no shutdown: neither a drain that has a run to wait for, nor a
  * close at once, beyond what they are given and two requests. */
 static void test_frozen_server_holds_up_no_shutdown(void **state)
@@ -76,8 +85,8 @@ static void test_frozen_server_holds_up_no_shutdown(void **state)
     fleet *f = *state;
     trouble t;
     trouble_begin(f, &t); /* with a lease of 3 s, a sixth of which a request may take */
-    fleet_pattern begins = {.what = RECORD_START, .node = -1, .job = "long"};
-    record run = fleet_wait_record(f, "the long run begins", FLEET_SOON_MS, &begins);
+    record run;
+    fleet_wait(f, "the long run goes on", FLEET_SOON_MS, is_long_run, &run);
     fleet_node *owner = &f->nodes[run.node], *other = &f->nodes[1 - run.node];
     server_freeze(&f->server);
     char drain[24], late[24];
@@ -112,20 +121,6 @@ typedef struct fault {
     const char *word; /* in what a newcomer is told; NULL: a newcomer is not asked */
 } fault;
 
-/* A node that comes meanwhile is refused in words that name the reason. */
-static void expect_refusal(fleet *f, int code, const char *word)
-{
-    char wanted[24];
-    (void)snprintf(wanted, sizeof wanted, "refused %d ", code);
-    fleet_node *late = fleet_spawn(f, 0, 0);
-    const char *said = fleet_await(late, wanted, FLEET_SOON_MS);
-    printf("%s\n", said);
-    if (strstr(said, word) == NULL) {
-        fail_msg("'%s' is not in: %s", word, said);
-    }
-    fleet_gone(late);
-}
-
 /* Nodes are at work. */
 static void break_and_cure(fleet *f, trouble *t, const fault *what)
 {
@@ -133,7 +128,7 @@ static void break_and_cure(fleet *f, trouble *t, const fault *what)
     (void)ask(f, what->breaks);
     trouble_endure(f, t, what->code);
     if (what->word != NULL) {
-        expect_refusal(f, what->code, what->word);
+        fleet_expect_refusal(f, what->code, what->word);
     }
     t->cured_ms = fleet_now_ms();
     (void)ask(f, what->cures);
@@ -243,8 +238,9 @@ static void start_two(fleet *f, int64_t *out_ready_ms)
         f->url = url;
     }
     fleet_jobs(f, trouble_jobs, TROUBLE_JOBS);
-    f->settings[0] = "lease=3s";
-    f->drain_ms = 6000;
+    if (f->settings[0] == NULL) {
+        f->settings[0] = "lease=3s";
+    }
     (void)fleet_start(f, -60000);
     *out_ready_ms = fleet_now_ms();
     (void)fleet_start(f, 60000);
@@ -275,8 +271,12 @@ static void test_ended_sessions_lose_nothing(void **state)
     for (int i = 0; i < TIMES; i++) {
         /* Near the second, where all are claiming, and between. */
         fleet_wait_until((fleet_now_ms() / 1000 + 1) * 1000 + i * 7 + (i % 2) * 400);
-        int now = server_end_sessions(&f->server);
-        assert_true(now >= 2);
+        int now = 0;
+        /* A node may still be on its way back. */
+        for (int64_t until_ms = fleet_mono_ms() + FLEET_SOON_MS; now < 2;) {
+            now += server_end_sessions(&f->server);
+            assert_true(now >= 2 || fleet_mono_ms() < until_ms);
+        }
         ended += now;
     }
     printf("%d sessions were ended\n", ended);
@@ -311,6 +311,9 @@ static void test_no_connections_left_for_newcomers(void **state)
                        f->server.directory);
         f->url = url;
     }
+    /* Nothing may be told, however busy the machine is. */
+    f->settings[0] = "lease=18s";
+    f->settings[1] = "request_timeout=6s";
     int64_t ready_ms;
     start_two(f, &ready_ms);
     if (is_redis(f)) {
@@ -328,7 +331,8 @@ static void test_no_connections_left_for_newcomers(void **state)
         (void)ask(f, "ALTER ROLE app CONNECTION LIMIT 1");
     }
     int64_t since_ms = fleet_now_ms();
-    expect_refusal(f, JOBSCHED_EUNREACHABLE, is_redis(f) ? "max number of clients" : "too many");
+    fleet_expect_refusal(f, JOBSCHED_EUNREACHABLE,
+                         is_redis(f) ? "max number of clients" : "too many");
     fleet_wait_accounted(f, fleet_now_ms() + 2000);
     fleet_pattern failed = {
         .what = RECORD_EVENT, .event = FLEET_ANY_FAILURE, .node = -1, .after_us = since_ms * 1000};

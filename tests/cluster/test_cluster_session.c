@@ -49,7 +49,6 @@ static void test_frozen_owner_without_session(void **state)
     static const check_job jobs[] = {{"victim", "* * * * * *", 1000, 0, 600000, "alive", NULL}};
     fleet_jobs(f, jobs, 1);
     f->settings[0] = "lease=30s";
-    f->drain_ms = 6000;
     (void)fleet_start(f, 0);
     (void)fleet_start(f, 0);
     int64_t ready_ms = fleet_now_ms();

@@ -12,7 +12,7 @@ enum { TROUBLE_LEASE_MS = 3000, TROUBLE_JOBS = 7 };
  * every failure is one of them. */
 enum { TROUBLE_AWAY = 1 };
 
-/* The last one runs for a minute. */
+/* The last one, "long", goes on until its node leaves. */
 extern const check_job trouble_jobs[TROUBLE_JOBS];
 
 typedef struct trouble {
@@ -22,8 +22,10 @@ typedef struct trouble {
 
 /* Starts the nodes and waits until all jobs run. */
 void trouble_begin(fleet *f, trouble *t);
-/* The caller has broken the store, and set broken_ms. Both nodes have told that it fails, with that
- * code; whatever was granted before has begun, and the outage goes on for longer than a lease. */
+/* The run of "long" that goes on now, as far as the log was read; NULL: none. */
+const record *trouble_long_run(const fleet *f);
+/* The caller has broken the store, and set broken_ms before. Both nodes have told that it fails,
+ * with that code, and the outage goes on for longer than a lease. */
 void trouble_endure(fleet *f, trouble *t, int code);
 /* The caller has cured it, and set cured_ms before. Drains and judges. */
 void trouble_recover(fleet *f, trouble *t);

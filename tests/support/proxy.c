@@ -62,7 +62,7 @@ struct proxy {
     char text[TEXT_BYTES];
     int trouble;
     bool cut, forget[SIDES];
-    unsigned made, caught;
+    unsigned made, caught, answered;
     size_t dropped;
     proxy_hear_fn hear;
     void *hear_data;
@@ -229,6 +229,7 @@ static void take(proxy *p, channel *one, int from, const char *bytes, size_t cou
         }
         if (from == SERVER) {
             bool first = !one->answered;
+            p->answered += first;
             one->answered = true;
             if (one->trouble == PROXY_HOLE_BEFORE_REPLY) {
                 one->hole = true;
@@ -408,7 +409,7 @@ static void handle(proxy *p, const struct pollfd *looks)
             }
         }
     }
-    if (looks[1].revents != 0) {
+    if (looks[1].revents != 0 && p->state != PROXY_HOLE) { /* it may have become one meanwhile */
         accept_one(p);
     }
 }
@@ -586,6 +587,14 @@ unsigned proxy_caught(proxy *p)
     unsigned caught = p->caught;
     (void)pthread_mutex_unlock(&p->lock);
     return caught;
+}
+
+unsigned proxy_answered(proxy *p)
+{
+    begin(p);
+    unsigned answered = p->answered;
+    (void)pthread_mutex_unlock(&p->lock);
+    return answered;
 }
 
 size_t proxy_dropped(proxy *p)

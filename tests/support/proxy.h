@@ -55,11 +55,12 @@ void proxy_cut(proxy *p);
 void proxy_forget_server(proxy *p);
 void proxy_forget_client(proxy *p);
 
-/* How many connections were made, how many there are, how many traps have caught, and how many bytes
- * were thrown away. */
+/* How many connections were made, how many there are, how many traps have caught, how many requests
+ * that were caught the server has begun to answer, and how many bytes were thrown away. */
 unsigned proxy_made(proxy *p);
 unsigned proxy_connected(proxy *p);
 unsigned proxy_caught(proxy *p);
+unsigned proxy_answered(proxy *p);
 size_t proxy_dropped(proxy *p);
 
 #endif

@@ -238,9 +238,11 @@ static void test_cuts_before_the_reply(void **state)
     expect(at->peer, "claim 17");
     expect_nothing(at->peer);
     expect_nothing(at->client);
+    assert_int_equal(proxy_answered(at->p), 0);
     tell(at->peer, "granted");
     expect_end(at->peer);
     expect_end(at->client); /* and not a byte before it */
+    assert_int_equal(proxy_answered(at->p), 1);
 }
 
 static void test_cuts_after_the_reply(void **state)
