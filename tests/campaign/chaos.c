@@ -67,9 +67,10 @@ void chaos_begin(campaign *c)
     c->store_fault = -1;
 }
 
-static void ask_to_leave(campaign *c, fleet_node *node)
+static void ask_to_leave(campaign *c, fleet_node *node, const char *drain)
 {
-    fleet_send(node, "drain 4000\nexit");
+    fleet_send(node, drain);
+    fleet_send(node, "exit");
     c->leaving[c->leaving_count++] = node;
 }
 
@@ -83,7 +84,7 @@ void chaos_replace(campaign *c, size_t i, bool kill)
     }
     spawn(c, at);
     if (!kill && old != NULL) {
-        ask_to_leave(c, old);
+        ask_to_leave(c, old, "drain 4000");
     }
 }
 
@@ -365,7 +366,8 @@ void chaos_heal(campaign *c)
 void chaos_end(campaign *c)
 {
     for (size_t i = 0; i < SLOTS; i++) {
-        ask_to_leave(c, c->slots[i].node);
+        /* Nobody is left who could say how a run has ended. */
+        ask_to_leave(c, c->slots[i].node, "drain 30000");
         c->slots[i].node = NULL;
     }
     for (int64_t until_ms = fleet_mono_ms() + FLEET_SOON_MS;
