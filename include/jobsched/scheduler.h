@@ -161,7 +161,9 @@ JOBSCHED_API int jobsched_resume(jobsched *scheduler, const char *job,
 
 /* Fires the job once, now, apart from its schedule, on some node that has it. A
  * request id (1 to 100 bytes, NULL: a fresh one) makes a repeated call harmless:
- * the same id never fires twice. A paused job is not triggered: ESTATE. */
+ * the same id never fires twice. A paused job is not triggered: ESTATE. While a run of
+ * the job goes on, its overlap policy decides: it is skipped (the default), waits, or
+ * runs beside it; the ledger says which. */
 JOBSCHED_API int jobsched_trigger(jobsched *scheduler, const char *job, const char *request,
                                   jobsched_control_result *out_result);
 

@@ -322,7 +322,7 @@ int jsi_settings_init(jsi_settings *out_settings, const jobsched_options *option
 void jsi_settings_fini(jsi_settings *settings, const jobsched_allocator *allocator);
 
 /* 1 to 200 bytes of UTF-8 without control characters. */
-int jsi_name_check(const char *what, const char *name);
+int jsi_name_check(const char *field, const char *name);
 
 /* Finds the driver of a URL's scheme; *out_library is to be closed after use, or NULL. */
 int jsi_registry_find(const char *url, const jobsched_backend *const *given,

@@ -234,12 +234,29 @@ int jobsched_set_from_environment(jobsched_options *options)
 
 /* ---- the resolved options ---------------------------------------------------- */
 
-int jsi_name_check(const char *what, const char *name)
+/* What people call the field that has this name: not all are names. */
+static const char *noun_of(const char *field)
 {
+    static const struct {
+        const char *field, *noun;
+    } nouns[] = {{"job", "job name"},
+                 {"namespace", "namespace name"},
+                 {"node_name", "node name"},
+                 {"request", "request id"}};
+    for (size_t i = 0; i < sizeof nouns / sizeof nouns[0]; i++) {
+        if (strcmp(nouns[i].field, field) == 0) {
+            return nouns[i].noun;
+        }
+    }
+    return field;
+}
+
+int jsi_name_check(const char *field, const char *name)
+{
+    const char *noun = noun_of(field);
     if (name == NULL || name[0] == '\0') {
-        return jsi_fail_range(JOBSCHED_EINVAL, what, 0, 1, JOBSCHED_NAME_BYTES,
-                              "%s name is empty; allowed are 1-%d bytes", what,
-                              JOBSCHED_NAME_BYTES);
+        return jsi_fail_range(JOBSCHED_EINVAL, field, 0, 1, JOBSCHED_NAME_BYTES,
+                              "%s is empty; allowed are 1-%d bytes", noun, JOBSCHED_NAME_BYTES);
     }
     for (size_t i = 0; name[i] != '\0';) {
         const unsigned char *at = (const unsigned char *)&name[i];
@@ -247,17 +264,16 @@ int jsi_name_check(const char *what, const char *name)
         /* C0, DEL, and the C1 controls (U+0080 to U+009F). */
         bool control = *at < 0x20 || *at == 0x7F || (length == 2 && at[0] == 0xC2 && at[1] < 0xA0);
         if (length == 0 || control) {
-            return jsi_fail_at(JOBSCHED_EINVAL, what, (int64_t)i,
-                               "%s name has %s at byte %zu; allowed is UTF-8 without control "
-                               "characters",
-                               what, control ? "a control character" : "a byte that is not UTF-8",
+            return jsi_fail_at(JOBSCHED_EINVAL, field, (int64_t)i,
+                               "%s has %s at byte %zu; allowed is UTF-8 without control characters",
+                               noun, control ? "a control character" : "a byte that is not UTF-8",
                                i);
         }
         i += length;
         if (i > JOBSCHED_NAME_BYTES) {
-            return jsi_fail_range(JOBSCHED_EINVAL, what, JOBSCHED_NAME_BYTES, 1,
+            return jsi_fail_range(JOBSCHED_EINVAL, field, JOBSCHED_NAME_BYTES, 1,
                                   JOBSCHED_NAME_BYTES,
-                                  "%s name is longer than %d bytes; allowed are 1-%d bytes", what,
+                                  "%s is longer than %d bytes; allowed are 1-%d bytes", noun,
                                   JOBSCHED_NAME_BYTES, JOBSCHED_NAME_BYTES);
         }
     }
@@ -342,7 +358,7 @@ static int pick_texts(jsi_settings *settings, const jobsched_options *options,
     const char *node = options->node_name == NULL ? node_name : options->node_name;
     const char *version = options->app_version == NULL ? "" : options->app_version;
     int failed = jsi_name_check("namespace", name_space);
-    failed = failed != 0 ? failed : jsi_name_check("node", node);
+    failed = failed != 0 ? failed : jsi_name_check("node_name", node);
     failed = failed != 0 || version[0] == '\0' ? failed : jsi_name_check("app_version", version);
     if (failed != 0) {
         return failed;

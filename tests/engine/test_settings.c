@@ -297,8 +297,8 @@ static void test_bad_option_fields_are_refused(void **state)
     REFUSED(history_age_ms, 999, "history_age", "999 ms is outside");
     REFUSED(name_space, "", "namespace", "namespace name is empty; allowed are 1-200 bytes");
     REFUSED(name_space, "a\tb", "namespace", "byte 1");
-    REFUSED(node_name, "\x80", "node", "not UTF-8");
-    REFUSED(app_version, "1\n", "app_version", "byte 1");
+    REFUSED(node_name, "\x80", "node_name", "node name has a byte that is not UTF-8");
+    REFUSED(app_version, "1\n", "app_version", "app_version has a control character at byte 1");
 #undef REFUSED
     assert_fails(jobsched_open(NULL, NULL), JOBSCHED_EINVAL, "out_scheduler");
 }
