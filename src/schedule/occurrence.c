@@ -91,6 +91,21 @@ static uint32_t cron_flags(const struct jobsched_schedule *schedule, int64_t at,
     return flags;
 }
 
+/* Of "@at" with a local time; nothing else names a time that the clock may leave out. */
+static uint32_t at_flags(const struct jobsched_schedule *schedule, int64_t at, int64_t nominal)
+{
+    const struct jsi_zone *zone = schedule->zone;
+    size_t index = jsi_zone_find(zone, at);
+    int64_t local = at + zone->segments[index].offset;
+    if (schedule->kind != JSI_KIND_AT || !schedule->anchor.is_local) {
+        return 0;
+    }
+    if (nominal != local) {
+        return JOBSCHED_OCCURRENCE_SHIFTED;
+    }
+    return comes_again(zone, index, local) ? JOBSCHED_OCCURRENCE_REPEATS : 0;
+}
+
 /* at is an occurrence, raw the one without calendars that it was made of. */
 static void describe(const struct jobsched_schedule *schedule, int64_t at, int64_t raw,
                      jobsched_occurrence *occurrence)
@@ -105,8 +120,8 @@ static void describe(const struct jobsched_schedule *schedule, int64_t at, int64
         occurrence->flags = JOBSCHED_OCCURRENCE_MOVED;
     } else if (schedule->kind == JSI_KIND_CRON) {
         occurrence->flags = cron_flags(schedule, at, nominal);
-    } else if (nominal != at + offset) {
-        occurrence->flags = JOBSCHED_OCCURRENCE_SHIFTED;
+    } else {
+        occurrence->flags = at_flags(schedule, at, nominal);
     }
 }
 
