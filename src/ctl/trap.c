@@ -260,6 +260,37 @@ static int only_leap_days(const ctl_search *search)
     return found;
 }
 
+/* The days that a month must have for "31", "31W", "L-30" or "L-30W" to be one; -1 for anything
+ * else. */
+static int day_needed(const ctl_search *search, const ctl_field *element)
+{
+    const char *text = search->text + element->at;
+    size_t bytes = element->bytes;
+    int days;
+
+    if (bytes > 0 && text[bytes - 1] == 'W') {
+        bytes--;
+    }
+    if (bytes < 3 || text[0] != 'L' || text[1] != '-') {
+        return number(text, bytes);
+    }
+    days = number(text + 2, bytes - 2);
+    return days < 0 ? days : days + 1;
+}
+
+static void add_short_month(ctl_search *search, const ctl_field *element, int lack, int months)
+{
+    const char *text = search->text + element->at;
+    int is_weekday = text[element->bytes - 1] == 'W';
+
+    ctl_trap_add(search, "short-month", element->at,
+                 "day %.*s is missing in %d of its %d months, and nothing makes up for it%s",
+                 (int)element->bytes, text, lack, months,
+                 text[0] == 'L' ? ""
+                 : is_weekday   ? "; 'LW' is the last weekday of every month"
+                                : "; 'L' is the last day of every month");
+}
+
 static void find_short_months(ctl_search *search)
 {
     static const int lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -274,7 +305,7 @@ static void find_short_months(ctl_search *search)
     }
     ctl_search_months(search, months);
     while (next_element(search, CTL_DAY, &at, &element)) {
-        int day = number(search->text + element.at, element.bytes);
+        int day = day_needed(search, &element);
         int have = 0, lack = 0;
 
         for (int month = 0; month < 12; month++) {
@@ -282,10 +313,7 @@ static void find_short_months(ctl_search *search)
             lack += months[month] && lengths[month] < day;
         }
         if (day > 28 && lack > 0 && have > 0) {
-            ctl_trap_add(search, "short-month", element.at,
-                         "day %d is missing in %d of its %d months, and nothing makes up for it; "
-                         "'L' is the last day of every month",
-                         day, lack, have + lack);
+            add_short_month(search, &element, lack, have + lack);
         }
     }
 }

@@ -14,3 +14,6 @@ jobschedctl lint --from 2024-01-01T00:00:00Z once.crontab
 # H picks by namespace and name: 02:00 in the one, which a gap skips, and 01:00 in the other.
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin picked.crontab
 jobschedctl lint --from 2024-01-01T00:00:00Z --zone Europe/Berlin --namespace other picked.crontab
+# What a gap takes from a job that is rare is told although its next time is far off.
+jobschedctl lint --from 2024-01-01T00:00:00Z clocks.crontab
+jobschedctl lint --from 2011-01-01T00:00:00Z clocks.crontab
