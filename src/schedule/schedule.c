@@ -154,17 +154,17 @@ void jobsched_schedule_free(jobsched_schedule *schedule)
 
 const char *jobsched_schedule_zone(const jobsched_schedule *schedule)
 {
-    return schedule->zone->name;
+    return schedule == NULL ? "" : schedule->zone->name;
 }
 
 const char *jobsched_schedule_zone_version(const jobsched_schedule *schedule)
 {
-    return schedule->zone->version;
+    return schedule == NULL ? "" : schedule->zone->version;
 }
 
 int64_t jobsched_schedule_uncertain_after(const jobsched_schedule *schedule)
 {
-    int64_t after = schedule->zone->uncertain_after;
+    int64_t after = schedule == NULL ? INT64_MAX : schedule->zone->uncertain_after;
     return after > JSI_LOCAL_MAX ? JOBSCHED_NONE : after * 1000;
 }
 

@@ -77,6 +77,9 @@ static void test_extremes_are_harmless(void **state)
         jobsched_schedule_free(schedule);
     }
     check_i64(jobsched_schedule_next(NULL, 0), JOBSCHED_NONE);
+    check_i64(jobsched_schedule_uncertain_after(NULL), JOBSCHED_NONE);
+    assert_string_equal(jobsched_schedule_zone(NULL), "");
+    assert_string_equal(jobsched_schedule_zone_version(NULL), "");
     check_i64(jobsched_schedule_previous(NULL, 0), JOBSCHED_NONE);
     jobsched_schedule_free(NULL);
 }
