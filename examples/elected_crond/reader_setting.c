@@ -114,12 +114,25 @@ static void set_seconds(reader *state, const reader_line *line, const assignment
                 "CRON_SECONDS is not one of 'auto', 'no', 'yes'");
 }
 
+/* "TZ=UTC 0 0 * * * command" is a prefix in other languages; here it would be a value, and the job
+ * lost without a word. */
+static int holds_line(const reader_line *line, const assignment *found)
+{
+    for (size_t at = found->value_at; at < found->value_end; at++) {
+        if (line->text[at] == ' ' || line->text[at] == '\t') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* CRON_TZ is for the schedules; TZ, which commands see too, stands in for it. A zone that cannot be
  * used is told once, here, and the lines that follow are refused: in UTC they would run at another
  * time than meant. */
 static void set_zone(reader *state, const reader_line *line, const assignment *found)
 {
     static const char any[] = "* * * * *";
+    static const char alone[] = "a time zone stands on a line of its own, above the schedules";
     const char *zone = setting_value(state->settings, "CRON_TZ");
 
     if (zone == NULL || zone[0] == '\0') {
@@ -127,6 +140,9 @@ static void set_zone(reader *state, const reader_line *line, const assignment *f
     }
     zone = zone == NULL || zone[0] == '\0' ? state->default_zone : zone;
     if (zone != NULL && state->zone != NULL && strcmp(zone, state->zone) == 0) {
+        if (holds_line(line, found)) {
+            reader_find(state, CRONTAB_ERROR, line, found->value_at, "%s", alone);
+        }
         return; /* TZ changed below CRON_TZ, or the same again */
     }
     state->zone = zone;
@@ -134,7 +150,7 @@ static void set_zone(reader *state, const reader_line *line, const assignment *f
     if (state->zone != NULL && reader_schedule_check(any, sizeof any - 1, state->zone) != 0) {
         state->bad_zone = line->number;
         reader_find(state, CRONTAB_ERROR, line, found->value_at, "%s",
-                    jobsched_last_error()->message);
+                    holds_line(line, found) ? alone : jobsched_last_error()->message);
     }
 }
 
