@@ -95,6 +95,19 @@ static bool is_refused_name(const char *name)
            strcmp(name, "localtime") == 0 || strcmp(name, "posixrules") == 0;
 }
 
+/* What Debian's tzdata no longer holds, nor others that leave out the old links. */
+static const char *old_link_hint(const char *name)
+{
+    static const char *const prefixes[] = {"US/", "Canada/", "Brazil/", "Chile/", "Mexico/"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0) {
+            return "old names like US/Eastern are in the package tzdata-legacy, the new ones are "
+                   "like America/New_York";
+        }
+    }
+    return "";
+}
+
 static int refuse_zone(const struct jsi_source *source, size_t begin, const char *name,
                        enum jsi_zone_result result)
 {
@@ -125,7 +138,7 @@ static int refuse_zone(const struct jsi_source *source, size_t begin, const char
     case JSI_ZONE_OK:
         break;
     }
-    return jsi_syntax_fail(source, &place, "unknown time zone '%s'", name);
+    return jsi_syntax_hint(source, &place, old_link_hint(name), "unknown time zone '%s'", name);
 }
 
 static int find_zone(struct parse *parse, const struct jsi_source *source, size_t begin, size_t end)

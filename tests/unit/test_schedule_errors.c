@@ -242,6 +242,10 @@ static void test_messages_can_be_acted_upon(void **state)
                         "schedule: '@Every' is not a known macro at column 1; write \"@every\"");
     assert_string_equal(message_of("@dayly"),
                         "schedule: '@dayly' is not a known macro at column 1 (\"@dayly\")");
+    assert_string_equal(message_of("TZ=US/Nowhere @daily"),
+                        "timezone: unknown time zone 'US/Nowhere' at column 4; "
+                        "old names like US/Eastern are in the package tzdata-legacy, the new ones "
+                        "are like America/New_York");
     assert_string_equal(message_of("0 0 * * *\n"),
                         "schedule: byte 0x0a is not allowed at column 10");
     assert_string_equal(message_of(""), "schedule: the text is empty at column 1");
