@@ -4,7 +4,7 @@
  * Input: a text, in which \001 stands for a password. */
 #include "fuzz/backend.h"
 
-#include "elected_crond/options.h"
+#include "elected_crond/lock_url.h"
 
 #include <jobsched.h>
 
@@ -181,7 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (secret) {
         char text[256];
 
-        options_redact(url, text, sizeof text);
+        lock_url_redact(url, text, sizeof text);
         CHECK(strstr(text, front) == NULL && strstr(text, back) == NULL);
     }
     free(url);
