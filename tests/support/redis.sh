@@ -70,10 +70,12 @@ await()
     done
 }
 
-# A dead server may stay a zombie until whoever is process 1 looks.
+# A dead server may stay a zombie until whoever is process 1 looks. As long as one of its threads has not
+# ended the sockets are open.
 is_gone()
 {
-    ! kill -0 "$pid" 2> /dev/null || grep -q '^State:.Z' "/proc/$pid/status" 2> /dev/null
+    ! kill -0 "$pid" 2> /dev/null ||
+        [ "$(grep -cE '^(State:.Z|Threads:.1$)' "/proc/$pid/status" 2> /dev/null)" = 2 ]
 }
 
 end_by()
