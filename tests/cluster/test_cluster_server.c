@@ -47,8 +47,8 @@ static void test_frozen_server_is_waited_for(void **state)
     trouble t;
     trouble_begin(f, &t);
     t.unknown = true; /* what was sent is answered when nobody waits any more */
-    t.broken_ms = fleet_now_ms();
     server_freeze(&f->server);
+    t.broken_ms = fleet_now_ms(); /* not before: who is late tells the same */
     trouble_endure(f, &t, TROUBLE_AWAY);
     t.cured_ms = fleet_now_ms();
     server_thaw(&f->server);
@@ -107,8 +107,8 @@ static void test_dead_server_is_waited_for(void **state)
     trouble t;
     trouble_begin(f, &t);
     t.unknown = true;
-    t.broken_ms = fleet_now_ms();
     assert_true(server_kill(&f->server));
+    t.broken_ms = fleet_now_ms(); /* not before: who is late tells the same */
     trouble_endure(f, &t, TROUBLE_AWAY);
     t.cured_ms = fleet_now_ms();
     assert_true(server_start(&f->server));

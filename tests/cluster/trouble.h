@@ -24,7 +24,7 @@ typedef struct trouble {
 void trouble_begin(fleet *f, trouble *t);
 /* The run of "long" that goes on now, as far as the log was read; NULL: none. */
 const record *trouble_long_run(const fleet *f);
-/* The caller has broken the store, and set broken_ms before. Both nodes have told that it fails,
+/* The caller has broken the store, and set broken_ms. Both nodes have told that it fails,
  * with that code, and the outage goes on for longer than a lease. */
 void trouble_endure(fleet *f, trouble *t, int code);
 /* The caller has cured it, and set cured_ms before. Drains and judges. */
