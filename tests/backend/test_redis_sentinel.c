@@ -4,6 +4,7 @@
 
 #include "support/proxy.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -204,5 +205,7 @@ int main(void)
         SENTINEL_TEST(test_asks_one_sentinel_after_the_other),
         SENTINEL_TEST(test_sentinel_password),
     };
+    /* hiredis raises it where the failover ends this test's own connections; the library does not. */
+    (void)signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }
