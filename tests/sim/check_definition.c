@@ -73,12 +73,14 @@ static void check_back(struct sim_world *world, int job)
 }
 
 /* G6: a removal is undone by who registers a larger version after it. Who had to wait when it asked had
- * registered before, since a removed job is not waited for; but a request may be long on its way. */
-static void check_revived(struct sim_world *world, int job, uint64_t number,
+ * registered before, since a removed job is not waited for; but a question may be long on its way. */
+static void check_revived(struct sim_world *world, int job, uint64_t number, int32_t replace,
                           const struct check_stand *stand)
 {
-    if (world->model.now.fences[job].removed && stand != NULL && stand->asked_ms != 0 &&
-        stand->asked_ms + MESSAGE_AGE_MAX_MS < world->now_ms) {
+    bool asked = stand != NULL && stand->asked_ms != 0;
+    bool before = asked && (replace == JOBSCHED_REPLACE_IF ||
+                            stand->asked_ms + MESSAGE_AGE_MAX_MS < world->now_ms);
+    if (world->model.now.fences[job].removed && before) {
         sim_violation(world, "G6", "%s: process %" PRIu64 " undoes a removal of after it asked",
                       world->jobs[job].name, number);
     }
@@ -94,7 +96,7 @@ static void put_in_force(struct sim_world *world, int job, uint64_t number,
         check_cut(world, job);
         check_back(world, job);
         if (larger) {
-            check_revived(world, job, number, stand);
+            check_revived(world, job, number, item->replace, stand);
         }
         if (!is_later(world, job, revision)) {
             sim_violation(world, "G14", "%s: revision %d replaces %d, which is later",

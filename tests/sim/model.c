@@ -195,7 +195,7 @@ static bool may_replace(const struct model_fence *fence, const jobsched_announce
         return fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY;
     }
     if (fence->removed) {
-        return false; /* since this node has asked */
+        return JSI_MUTANT(model_if_revives); /* removed since this node has asked */
     }
     return (item->replaces == fence->generation && item->after_ms == fence->mark_ms &&
             (item->before_ms == JOBSCHED_NONE || now_ms < item->before_ms)) ||

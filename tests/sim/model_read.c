@@ -203,13 +203,17 @@ static void look_at(const struct model *model, size_t index, struct model_view *
 size_t model_jobs(struct model_handle *handle, jobsched_call *call, const char *job,
                   struct model_view *views, size_t limit)
 {
-    const struct model *model = handle->model;
+    struct model *model = handle->model;
     size_t count = 0;
     call->now_ms = sim_server_ms(model->world);
     for (size_t i = 0; i < model->now.fence_count && count < limit; i++) {
         bool asked = job == NULL || strcmp(job, sim_job_name(model->world, (int)i)) == 0;
-        if (asked && model->now.fences[i].exists) {
+        struct model_fence *fence = &model->now.fences[i];
+        if (asked && fence->exists) {
             look_at(model, i, &views[count++]);
+            if (JSI_MUTANT(model_if_revives) && fence->generation % 4 == 1) {
+                fence->removed = true; /* what seldom comes at this moment */
+            }
         }
     }
     return count;

@@ -43,6 +43,7 @@
     X(model_edit_keeps_mark)                                                                       \
     X(model_epoch_stays)                                                                           \
     X(model_if_is_anyway)                                                                          \
+    X(model_if_revives)                                                                            \
     X(model_never_early)                                                                           \
     X(model_no_cancel)                                                                             \
     X(model_no_floor)                                                                              \

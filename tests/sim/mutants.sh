@@ -48,6 +48,7 @@ model_delay_from_mark G9 10 --only none
 model_edit_keeps_mark G1 10 --only rollout
 model_epoch_stays G2 10 --only failover
 model_if_is_anyway G14 20 --only rollout
+model_if_revives G6 10 --only rollout
 model_never_early G3 10
 model_no_cancel G6 20 --only control
 model_no_floor G1 10 --only failover
