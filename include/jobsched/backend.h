@@ -141,7 +141,8 @@ typedef struct jobsched_announcement {
     int32_t in_force;    /* 0: another definition is in force, this node must stand down */
     int32_t paused;
     int32_t removed;  /* a tombstone is in force */
-    int32_t conflict; /* this very call put another text in force under an equal version above 0:
+    int32_t conflict; /* this very call put this text in force under a version above 0, under which
+                         another text was in force, or another node has asked to put another one:
                          two builds claim to be the same */
 } jobsched_announcement;
 

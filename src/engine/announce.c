@@ -95,7 +95,7 @@ static void announced_locked(jobsched *s, jsi_job *job, const jobsched_announcem
     job->mark_ms = item->mark_ms;
     job->last_end_ms = item->last_end_ms;
     if (item->conflict) {
-        tell_conflict_locked(s, job, "this node's, the later one, is in force now");
+        tell_conflict_locked(s, job, "this node's is in force now");
     }
     if (item->in_force && !item->removed) {
         jsi_job_rearm_locked(s, job);
@@ -294,12 +294,12 @@ static void looked_locked(jobsched *s, jsi_job *job, const struct seen *seen)
         adopt_locked(s, job, seen);
     } else if (quiet && JSI_MUTANT(flips_back) && seen->version == job->spec.version) {
         jsi_announce_locked(s, job);
-    } else if (quiet) {
+    } else if (quiet && !job->replaces) {
         jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN, NULL);
     } else {
         bool equal = seen->version == job->spec.version;
         if (equal && seen->version > 0) {
-            tell_conflict_locked(s, job, "another node's, the later one, is in force now");
+            tell_conflict_locked(s, job, "another node's is in force now");
         }
         jsi_stand_down_locked(s, job, JOBSCHED_EVENT_JOB_STOOD_DOWN,
                               equal ? "a later definition of the job is in force in the cluster"

@@ -356,6 +356,46 @@ static void replace_tells_of_a_conflict_once(void **state)
     cf_equal(announce(node, if_still(&seen)).conflict, 0);
 }
 
+/* G14: two nodes ask for two texts of one version before either is in force. Whose comes in force is told
+ * at that, and once; the other is told by what it finds then. */
+static void replace_tells_of_who_else_asked(void **state)
+{
+    struct cf_node *node = cf_open(*state, "node"), *other = cf_open(*state, "other");
+    uint64_t version = 2;
+    struct cf_job job = cf_job(node, "job", 0);
+    for (int first = 0; first < 2; first++, version++) {
+        (void)ask(first == 0 ? node : other, first == 0 ? "a" : "b", version);
+        (void)ask(first == 0 ? other : node, first == 0 ? "b" : "a", version);
+        jobsched_announcement seen = ask(node, "a", version), theirs = ask(other, "b", version);
+        jobsched_announcement early = if_still(&seen);
+        early.after_ms--;
+        early = announce(node, early); /* neither is it told to who has to wait */
+        check_pending(early, &job, 0);
+        jobsched_announcement taken = announce(node, if_still(&seen));
+        check_in_force(taken, job.generation + 1);
+        cf_equal(taken.conflict, 1);
+        cf_equal(announce(node, if_still(&seen)).conflict, 0);
+        job.generation = taken.generation;
+        job.mark_ms = taken.mark_ms;
+        check_pending(announce(other, if_still(&theirs)), &job, 0);
+    }
+    /* Another version, the same text, none, or one's own before are no conflict. */
+    (void)ask(other, "c", version);
+    (void)ask(node, "another", version + 1);
+    jobsched_announcement seen = ask(node, "d", version + 1);
+    cf_equal(announce(node, if_still(&seen)).conflict, 0);
+    (void)ask(other, "e", version + 2);
+    seen = ask(node, "e", version + 2);
+    cf_equal(announce(node, if_still(&seen)).conflict, 0);
+    cf_equal(cf_announce(node, "unversioned", "old", 0).conflict, 0);
+    jobsched_announcement item = {
+        .job = "unversioned", .definition = "f", .replace = JOBSCHED_REPLACE_ASK};
+    (void)announce(other, item);
+    item.definition = "g";
+    item = announce(node, item);
+    cf_equal(announce(node, if_still(&item)).conflict, 0);
+}
+
 /* ---- many ------------------------------------------------------------------ */
 
 static char names[MANY][16];
@@ -525,6 +565,8 @@ const struct cf_test cf_replace_tests[] = {
     {"replace_is_pending_at_the_very_instant", replace_is_pending_at_the_very_instant, 0},
     {"replace_waits_for_what_is_claimed", replace_waits_for_what_is_claimed, 0},
     {"replace_tells_of_a_conflict_once", replace_tells_of_a_conflict_once, 0},
+    {"replace_tells_of_who_else_asked", replace_tells_of_who_else_asked,
+     JOBSCHED_CAPABILITY_CLUSTER},
     {"replace_of_many_decides_each_on_its_own", replace_of_many_decides_each_on_its_own, 0},
     {"replace_race_has_one_winner", replace_race_has_one_winner, JOBSCHED_CAPABILITY_CLUSTER},
     {"replace_race_with_a_claim_loses_nothing", replace_race_with_a_claim_loses_nothing,

@@ -98,15 +98,17 @@ static void test_a_removal_holds(void **state)
 }
 
 /* G14: another node registers the job after the removal: the same, a smaller version, which this one's
- * then replaces as any other, or a larger. A leader does not yield because of what is removed. */
+ * then replaces as any other, a larger, or another text under the same, which is a conflict. A leader does
+ * not yield because of what is removed. */
 static void test_who_was_removed_comes_back(void **state)
 {
     (void)state;
     static const struct {
         uint64_t version;
+        bool same;
         uint64_t generation;
-    } rows[] = {{3, 2}, {2, 3}, {4, 0}};
-    for (int i = 0; i < 6; i++) {
+    } rows[] = {{3, true, 2}, {2, false, 3}, {4, false, 0}, {3, false, 0}};
+    for (int i = 0; i < 8; i++) {
         struct world world;
         struct world_job job;
         struct removal removal;
@@ -116,12 +118,14 @@ static void test_who_was_removed_comes_back(void **state)
         world_run(&world, 100000);
         assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_LEADER_LOST, NULL), 0);
         assert_equal(job.calls, 0);
-        uint64_t version = rows[i / 2].version;
-        (void)old_build_announce(
-            &world, version == 3 ? known(&world)->definition : "schedule=another", version);
+        uint64_t version = rows[i / 2].version, generation = rows[i / 2].generation;
+        const char *text = rows[i / 2].same ? known(&world)->definition : "schedule=another";
+        (void)old_build_announce(&world, text, version);
         world_run(&world, 100000);
-        assert_equal(known(&world)->generation, rows[i / 2].generation);
-        assert_equal(job.calls > 0, version != 4);
+        assert_equal(known(&world)->generation, generation);
+        assert_equal(job.calls > 0, generation != 0);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), generation == 0);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_CONFLICT), i / 2 == 3);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_REMOVED), 1);
         world_close(&world);
     }

@@ -93,6 +93,22 @@ static int may_replace(const struct jsi_sqlite_lane *lane, const struct jsi_fenc
     return fence->removed || item->replace == JOBSCHED_REPLACE_ANYWAY;
 }
 
+/* Whether others have asked to put another text in force under this version: they stand down, and say
+ * so. Returns 1 or 0, or a negative code. */
+static int is_disputed(struct jsi_sqlite_lane *lane, int64_t fence,
+                       const jobsched_announcement *item)
+{
+    struct jsi_query query;
+    jsi_query_open(&query, lane, JSI_SQL_REGISTERED_ELSE);
+    jsi_query_int(&query, fence);
+    jsi_query_int(&query, lane->node);
+    jsi_query_uint(&query, item->version);
+    jsi_query_text(&query, item->definition);
+    int result = jsi_query_row(&query);
+    jsi_query_close(&query);
+    return result;
+}
+
 static int decide(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
                   jobsched_announcement *item)
 {
@@ -110,7 +126,11 @@ static int decide(struct jsi_sqlite_lane *lane, struct jsi_fence *fence,
         item->pending = 1;
         return 0;
     }
-    item->conflict = stored.order == 0 && item->version > 0;
+    result = item->version == 0 ? 0 : stored.order == 0 ? 1 : is_disputed(lane, fence->id, item);
+    if (result < 0) {
+        return result;
+    }
+    item->conflict = result;
     return redefine(lane, fence, stored.order > 0, item);
 }
 

@@ -70,6 +70,8 @@
     X(UNREGISTER_NODE, "DELETE FROM registration WHERE node = ?1")                                 \
     X(REGISTRANT_AFTER, "SELECT g.node, n.id IS NOT NULL FROM registration g LEFT JOIN node n "    \
                         "ON n.id = g.node WHERE g.node > ?1 ORDER BY g.node LIMIT 1")              \
+    X(REGISTERED_ELSE, "SELECT 1 FROM registration WHERE fence = ?1 AND node <> ?2 AND "           \
+                       "version = ?3 AND text <> ?4 LIMIT 1")                                      \
     X(REGISTRANTS, "SELECT node, version, text FROM registration WHERE fence = ?1")                \
     /* runs: the election */                                                                       \
     X(RUN_ADD, "INSERT INTO run(fence, seq, kind, outcome, scheduled_ms, last_ms, count, token, "  \

@@ -61,7 +61,10 @@ BEGIN
                 ON CONFLICT (fence) DO UPDATE SET version = excluded.version,
                     hash = excluded.hash, text = excluded.text;
                 v_changed := true;
-                o_conflict := d.version IS NOT NULL AND c.version = d.version AND c.version > 0;
+                -- Others that asked for another text under this version stand down, and say so.
+                o_conflict := c.version > 0 AND (coalesce(c.version = d.version, false) OR EXISTS(
+                    SELECT 1 FROM @S@.registration x WHERE x.fence = f.id AND x.node_id <> a_node
+                        AND x.version = c.version AND x.hash <> c.hash));
             END IF;
         END IF;
         INSERT INTO @S@.registration AS g (fence, node_id, version, hash)

@@ -15,6 +15,34 @@ local function may_replace(f, replace, generation, after, before)
     return f.removed or replace == '0'
 end
 
+-- Of who waits to replace a definition, the largest version above 0, the text's digest, who came with
+-- that first, and whether another node came with another text.
+local function note_waiting(key, version, digest)
+    local w = call('HMGET', key, 'wv', 'wy', 'wn', 'wc')
+    if version == '0' or (w[1] and is_larger(w[1], version)) then
+        return
+    end
+    if w[1] ~= version then
+        call('HSET', key, 'wv', version, 'wy', digest, 'wn', node, 'wc', 0)
+    elseif w[2] ~= digest then
+        if w[3] == node then
+            call('HSET', key, 'wy', digest)
+        else
+            call('HSET', key, 'wc', 1)
+        end
+    end
+end
+
+-- Whether others wait with another text of this version: they stand down, and say so.
+local function end_waiting(key, version, digest)
+    local w = call('HMGET', key, 'wv', 'wy', 'wn', 'wc')
+    if not w[1] or is_larger(w[1], version) then
+        return false
+    end
+    call('HDEL', key, 'wv', 'wy', 'wn', 'wc')
+    return w[1] == version and (w[4] == '1' or (w[2] ~= digest and w[3] ~= node))
+end
+
 local function announce_one(job, version, definition, ...)
     local key = P .. 'f:' .. job
     local f = fence(job)
@@ -33,8 +61,10 @@ local function announce_one(job, version, definition, ...)
     local conflict = false
     local replaces = larger or (not smaller and stored[2] ~= definition)
     local pending = replaces and not may_replace(f, ...)
-    if replaces and not pending then
-        conflict = not larger and version ~= '0'
+    if pending then
+        note_waiting(key, version, digest)
+    elseif replaces then
+        conflict = end_waiting(key, version, digest) or (not larger and version ~= '0')
         f.gen = next_generation(tonumber(f.gen))
         f.mark = math.max(f.mark, now) -- the new schedule is not asked about the past
         f.removed = f.removed and not larger

@@ -10,7 +10,8 @@
 --   names     sorted set of all job names, all with score 0: in the order of their bytes
 --   f:JOB     fence: m mark, t token, g generation, p paused, x removed, e last end, s newest row,
 --             v version and d text of the definition, y their digest, c id of the latest change by
---             an operator or an edit, a 1 while it is only what a node has asserted after a loss
+--             an operator or an edit, a 1 while it is only what a node has asserted after a loss;
+--             wv wy wn wc who waits to replace the definition: see announce.lua
 --   l:JOB     lock: "NODE:TOKEN", expires with the lease
 --   o:JOB     hash of open rows (running, or to be rerun) by id
 --   w:JOB     hash of waiting rows by id; apart, because there may be thousands
