@@ -118,6 +118,15 @@ static int64_t next_included(struct search *search, int64_t at, struct exclusion
     return JSI_NO_TIME;
 }
 
+/* Whether a wall clock time that fires at an instant was never shown because its whole day was
+ * not, at the date line. */
+static bool is_lost(const struct jsi_zone *zone, int64_t local, int64_t at)
+{
+    const struct jsi_segment *segment = &zone->segments[jsi_zone_find(zone, at)];
+    return at + segment->offset != local && segment->start == at &&
+           segment->offset - segment[-1].offset >= JSI_DAY_S;
+}
+
 /* The same wall clock time on the nearest included day before (sign -1) or after. */
 static int64_t on_other_day(struct search *search, int64_t raw, int sign)
 {
@@ -129,6 +138,9 @@ static int64_t on_other_day(struct search *search, int64_t raw, int sign)
     for (int day = 1; day <= DAYS_MOVED_MAX && !gave_up(search); day++) {
         int64_t local = nominal + (int64_t)sign * day * JSI_DAY_S;
         int64_t at = jsi_zone_first_at(schedule->zone, local);
+        if (is_lost(schedule->zone, local, at)) {
+            continue;
+        }
         if (at <= low || at >= high || local < JSI_LOCAL_MIN || local > JSI_LOCAL_MAX) {
             return JSI_NO_TIME; /* the neighbour stands for both */
         }

@@ -290,6 +290,22 @@ static void test_the_nominal_time_is_tested(void **state)
     jobsched_schedule_free(elsewhere);
 }
 
+/* A move by days passes over a day that never was: Apia went from 29 to 31 December 2011. */
+static void test_no_move_leads_to_a_day_that_never_was(void **state)
+{
+    (void)state;
+    jobsched_schedule *later = schedule_of("0 12 29 12 *", "Pacific/Apia", "exclude 12-29", NULL,
+                                           JOBSCHED_CALENDAR_NEXT_DAY);
+    jobsched_schedule *earlier = schedule_of("0 12 31 12 *", "Pacific/Apia", "exclude 12-31", NULL,
+                                             JOBSCHED_CALENDAR_PREVIOUS_DAY);
+    static const int64_t start = INT64_C(1322697600000); /* 2011-12-01T00:00:00Z */
+    /* 12:00 on the 31st, and 12:00 on the 29th. */
+    assert_true(jobsched_schedule_next(later, start) == INT64_C(1325282400000));
+    assert_true(jobsched_schedule_next(earlier, start) == INT64_C(1325196000000));
+    jobsched_schedule_free(later);
+    jobsched_schedule_free(earlier);
+}
+
 static void test_a_delay_is_waited_out_again_or_until_included(void **state)
 {
     (void)state;
@@ -537,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_bad_rules_tell_where),
         cmocka_unit_test(test_policies_move_excluded_occurrences),
         cmocka_unit_test(test_the_nominal_time_is_tested),
+        cmocka_unit_test(test_no_move_leads_to_a_day_that_never_was),
         cmocka_unit_test(test_a_delay_is_waited_out_again_or_until_included),
         cmocka_unit_test(test_no_search_is_long),
         cmocka_unit_test(test_a_cron_rule_of_whole_days_hides_nothing_behind_it),
