@@ -8,7 +8,7 @@ programs=$1
 support=$(cd "$(dirname "$0")/../support" && pwd)
 jobs=10000 rounds=11 kills=11 lease=2000 held='1 100 1000'
 if [ "${2:-}" = quick ]; then
-    jobs=20 rounds=2 kills=1 lease=400 held='1 20'
+    jobs=20 rounds=2 kills=1 held='1 20'
 fi
 work=$(mktemp -d /tmp/jobsched-bench-XXXXXX)
 finish()
