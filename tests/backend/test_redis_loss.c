@@ -500,21 +500,25 @@ static void test_many_jobs_are_said_again(void **state)
         (void)snprintf(names[i], sizeof names[i], "job-%d", i);
         items[i] = (jobsched_announcement){.job = names[i], .definition = "d"};
     }
+    int64_t began_ms = cf_real_mono_ms();
     for (int i = 0; i < MANY; i += BATCH) {
         jobsched_call call = cf_call(JOBSCHED_LANE_CLAIM);
         cf_ok(node->driver->announce(node->backend, &call, items + i, BATCH));
     }
+    /* Too little for all of them, however busy the machine is. */
+    int64_t third_ms = (cf_real_mono_ms() - began_ms) / 3;
+    int64_t timeout_ms = third_ms > 40 ? third_ms : 40;
     (void)redis_ask("FLUSHALL");
-    int64_t began_ms = cf_real_mono_ms();
+    began_ms = cf_real_mono_ms();
     int calls = 0;
     jobsched_call call;
     do {
         cf_true(cf_real_mono_ms() < began_ms + CF_POLL_MS);
-        call = (jobsched_call){.lane = JOBSCHED_LANE_KEEP, .timeout_ms = 40};
+        call = (jobsched_call){.lane = JOBSCHED_LANE_KEEP, .timeout_ms = timeout_ms};
         calls++;
     } while (node->driver->renew(node->backend, &call, 0, NULL, 0) != 0);
-    print_message("%d jobs in %d calls and %lld ms\n", MANY, calls,
-                  (long long)(cf_real_mono_ms() - began_ms));
+    print_message("%d jobs in %d calls of %lld ms and %lld ms\n", MANY, calls,
+                  (long long)timeout_ms, (long long)(cf_real_mono_ms() - began_ms));
     char key[REDIS_TEXT_BYTES];
     (void)snprintf(key, sizeof key, "{jobsched:%s}:names", world->name_space);
     cf_equal(redis_ask("ZCARD %s", key), MANY);
