@@ -328,7 +328,7 @@ int jobsched_close(jobsched *scheduler)
         while (jsi_elect(s, &again_ms)) {
         }
     }
-    abandoned += jsi_events_join(s, JSI_CLOSE_GRACE_MS);
+    abandoned += jsi_events_join(s, JSI_CLOSE_EVENTS_MS);
     size_t orphans = orphan_runs(s);
     if (jsi_backend_close_vouch(s, wait_ms) && backend_idle) {
         jsi_backend_close(s);

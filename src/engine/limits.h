@@ -118,6 +118,8 @@ enum {
 
     /* How long jobsched_close() waits for library threads beyond two request timeouts. */
     JSI_CLOSE_GRACE_MS = 1000,
+    /* And for the observer then, which is the host's: a busy machine must not cost it the last events. */
+    JSI_CLOSE_EVENTS_MS = 3000,
     /* The last part of a drain, in which runs are asked to stop. */
     JSI_DRAIN_STOP_MAX_MS = 5000
 };

@@ -332,7 +332,7 @@ static void test_host_runs_after_close(void **state)
     assert_at_most(1, scene.memory.live);
     host.work[0](host.args[0]);
     assert_equal(scene.quick_calls, 0); /* too late to begin */
-    assert_equal(scene.memory.live, 0);
+    wait_for(scene.memory.live == 0);   /* a thread that was late may have it for a moment more */
     assert_equal(scene.freed, 2);
     fake_backend_fini(&scene.fake);
 }
