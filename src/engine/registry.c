@@ -89,15 +89,18 @@ static void *load(const char *path)
     return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Tries the folder of the library (or program) that holds this code, then the loader's path. The
- * versioned name comes first: the bare one is there only where headers are installed, too. A file
- * that is there but cannot be loaded ends the search, so that dlerror() tells of it. */
+/* Its address tells where this code was loaded from; a function's would need a cast that ISO C does
+ * not define. */
+static const char here = 0;
+
+/* The versioned name comes first: it is the one that a package for running programs has. */
+static const char *const endings[] = {JOBSCHED_SONAME_ENDING, ""};
+enum { ENDINGS = sizeof endings / sizeof endings[0] };
+
+/* Looks in the folder of the library (or program) that holds this code. A file that is there but
+ * cannot be loaded ends the search, so that dlerror() tells of it. */
 static void *load_sibling(const char *scheme, bool *out_is_there)
 {
-    /* Its address tells where this code was loaded from; a function's would need a cast that
-     * ISO C does not define. */
-    static const char here = 0;
-    char name[SCHEME_BYTES + 64];
     char path[PATH_MAX];
     int folder_bytes = 0;
     Dl_info self;
@@ -105,8 +108,7 @@ static void *load_sibling(const char *scheme, bool *out_is_there)
         const char *slash = strrchr(self.dli_fname, '/');
         folder_bytes = slash == NULL ? 0 : (int)(slash - self.dli_fname) + 1;
     }
-    static const char *const endings[] = {JOBSCHED_SONAME_ENDING, ""};
-    for (size_t i = 0; folder_bytes > 0 && i < 2; i++) {
+    for (size_t i = 0; folder_bytes > 0 && i < ENDINGS; i++) {
         int wanted = snprintf(path, sizeof path, "%.*slibjobsched-%s.so%s", folder_bytes,
                               self.dli_fname, scheme, endings[i]);
         if (wanted > 0 && (size_t)wanted < sizeof path && access(path, F_OK) == 0) {
@@ -115,8 +117,26 @@ static void *load_sibling(const char *scheme, bool *out_is_there)
         }
     }
     *out_is_there = false;
-    (void)snprintf(name, sizeof name, "libjobsched-%s.so" JOBSCHED_SONAME_ENDING, scheme);
-    return load(name);
+    return NULL;
+}
+
+/* Whether the library's jobsched is this one. A program that was linked with the archive has another
+ * than a driver that was linked with the shared library, and would not see its errors. */
+static bool shares_core(void *library)
+{
+    const void *theirs = dlsym(library, "jobsched_fail");
+    Dl_info self;
+    Dl_info other;
+    return theirs == NULL || dladdr(theirs, &other) == 0 || dladdr(&here, &self) == 0 ||
+           other.dli_fbase == self.dli_fbase;
+}
+
+/* The loader says "NAME: ..." where there is no such file, and names a path, or another file, where
+ * there is one that it cannot use. */
+static bool is_there(const char *why, const char *name)
+{
+    const char *at = why == NULL ? NULL : strstr(why, name);
+    return why != NULL && (at == NULL || (at > why && at[-1] == '/'));
 }
 
 /* Why there is no library: most often its name is no backend's, but that of a host, a user or
@@ -151,23 +171,53 @@ static int fail_no_library(const char *url, const char *scheme, const char *why)
                          scheme, scheme);
 }
 
+static int fail_load(const char *scheme, const char *why)
+{
+    /* Most often its client library is missing, which the loader names. */
+    return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                         "backend 'libjobsched-%s.so' cannot be loaded; install what it needs: %s",
+                         scheme, why == NULL ? "unknown" : why);
+}
+
+static int load_from_path(const char *url, const char *scheme, void **out_library)
+{
+    char name[SCHEME_BYTES + 64];
+    void *library = NULL;
+    for (size_t i = 0; library == NULL && i < ENDINGS; i++) {
+        (void)snprintf(name, sizeof name, "libjobsched-%s.so%s", scheme, endings[i]);
+        library = load(name);
+        const char *why = library == NULL ? dlerror() : NULL;
+        if (library == NULL && is_there(why, name)) {
+            return fail_load(scheme, why);
+        }
+        if (library == NULL && i == ENDINGS - 1) {
+            return fail_no_library(url, scheme, why);
+        }
+    }
+    if (!shares_core(library)) {
+        (void)dlclose(library);
+        return jobsched_fail(
+            JOBSCHED_ENOBACKEND, 0,
+            "backend '%s' was found, but belongs to a shared libjobsched, and this "
+            "program has its own; give its driver in options.backends",
+            name);
+    }
+    *out_library = library;
+    return JOBSCHED_OK;
+}
+
 typedef const jobsched_backend *(*driver_fn)(void);
 
 static int load_driver(const char *url, const char *scheme, const jobsched_backend **out_driver,
                        void **out_library)
 {
-    bool is_there;
-    void *library = load_sibling(scheme, &is_there);
+    bool found;
+    void *library = load_sibling(scheme, &found);
     if (library == NULL) {
-        const char *why = dlerror();
-        if (is_there) {
-            /* Most often its client library is missing, which the loader names. */
-            return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
-                                 "backend 'libjobsched-%s.so' cannot be loaded; install what it "
-                                 "needs: %s",
-                                 scheme, why == NULL ? "unknown" : why);
+        int failed = found ? fail_load(scheme, dlerror()) : load_from_path(url, scheme, &library);
+        if (failed != 0) {
+            return failed;
         }
-        return fail_no_library(url, scheme, why);
     }
     char symbol[SCHEME_BYTES + 32];
     (void)snprintf(symbol, sizeof symbol, "jobsched_backend_%s", scheme);

@@ -179,6 +179,7 @@ step_pkgconfig()
 
     refusals
     static_programs
+    outside_driver
 }
 
 # Without a backend's library the error says what to install; with a scheme that is none of ours, what
@@ -194,7 +195,7 @@ refusals()
         scheme=${pair#*/}
         file=libjobsched-$scheme.so
         must_say "consumer: open: no backend for scheme '$scheme': install $file beside \
-libjobsched.so, or give its driver in options.backends ($file.0.1: cannot open shared object file: \
+libjobsched.so, or give its driver in options.backends ($file: cannot open shared object file: \
 No such file or directory)" "$work/shared_c" "${pair%/*}://user:secret@host/x"
     done
     must_say "consumer: open: no backend for scheme 'my-own'; is the scheme missing in front of it? \
@@ -235,8 +236,50 @@ static_programs()
         done
     done
     must_say "consumer: open: no backend for scheme 'redis': install libjobsched-redis.so beside \
-libjobsched.so, or give its driver in options.backends (libjobsched-redis.so.0.1: cannot open shared \
+libjobsched.so, or give its driver in options.backends (libjobsched-redis.so: cannot open shared \
 object file: No such file or directory)" "$work/static_sqlite_c" "redis://host"
+}
+
+# A driver of an outside author, in a folder of the loader's path and not beside libjobsched.so, is
+# found by its scheme; a program with a jobsched of its own refuses it, as it would not see its errors.
+outside_driver()
+{
+    mkdir "$work/outside"
+    cat > "$work/outside.c" << 'END'
+#include <jobsched/backend.h>
+static jobsched_backend driver;
+static int open_single(const jobsched_backend_config *config, void **out_backend)
+{
+    jobsched_backend_config single = *config;
+    single.url = "single:";
+    return jobsched_backend_single()->open(&single, out_backend);
+}
+JOBSCHED_API const jobsched_backend *jobsched_backend_out_side(void);
+const jobsched_backend *jobsched_backend_out_side(void)
+{
+    driver = *jobsched_backend_single();
+    driver.scheme = "out-side";
+    driver.open = open_single;
+    return &driver;
+}
+END
+    PKG_CONFIG_PATH=$libdir/pkgconfig
+    # shellcheck disable=SC2046 # flags are words
+    "$cc" -std=c99 -shared -fPIC -o "$work/outside/libjobsched-out-side.so" "$work/outside.c" \
+        $(pkg-config --cflags --libs jobsched) "-Wl,-rpath,$libdir"
+    LD_LIBRARY_PATH=$work/outside
+    export LD_LIBRARY_PATH
+    "$work/shared_c" out-side: || die "a driver on the loader's path is not found"
+    must_say "consumer: open: backend 'libjobsched-out-side.so' was found, but belongs to a shared \
+libjobsched, and this program has its own; give its driver in options.backends" \
+        "$work/static_sqlite_c" out-side:
+    # What it lacks is named there, too.
+    LD_LIBRARY_PATH=$work/bare2
+    mkdir "$LD_LIBRARY_PATH"
+    mv "$(libdir_of "$work/bare")/libjobsched-lame.so" "$LD_LIBRARY_PATH"
+    must_say "consumer: open: backend 'libjobsched-lame.so' cannot be loaded; install what it needs: \
+libnowhere.so: cannot open shared object file: No such file or directory" "$work/shared_c" "lame:"
+    unset LD_LIBRARY_PATH
 }
 
 # build_consumer FOLDER ARGUMENT...: configures and builds the consumer project.
