@@ -182,28 +182,27 @@ static int fail_load(const char *scheme, const char *why)
 static int load_from_path(const char *url, const char *scheme, void **out_library)
 {
     char name[SCHEME_BYTES + 64];
-    void *library = NULL;
-    for (size_t i = 0; library == NULL && i < ENDINGS; i++) {
+    const char *why = NULL;
+    for (size_t i = 0; i < ENDINGS; i++) {
         (void)snprintf(name, sizeof name, "libjobsched-%s.so%s", scheme, endings[i]);
-        library = load(name);
-        const char *why = library == NULL ? dlerror() : NULL;
-        if (library == NULL && is_there(why, name)) {
+        void *library = load(name);
+        if (library != NULL && shares_core(library)) {
+            *out_library = library;
+            return JOBSCHED_OK;
+        }
+        if (library != NULL) {
+            (void)dlclose(library);
+            return jobsched_fail(JOBSCHED_ENOBACKEND, 0,
+                                 "backend '%s' was found, but belongs to a shared libjobsched, and "
+                                 "this program has its own; give its driver in options.backends",
+                                 name);
+        }
+        why = dlerror();
+        if (is_there(why, name)) {
             return fail_load(scheme, why);
         }
-        if (library == NULL && i == ENDINGS - 1) {
-            return fail_no_library(url, scheme, why);
-        }
     }
-    if (!shares_core(library)) {
-        (void)dlclose(library);
-        return jobsched_fail(
-            JOBSCHED_ENOBACKEND, 0,
-            "backend '%s' was found, but belongs to a shared libjobsched, and this "
-            "program has its own; give its driver in options.backends",
-            name);
-    }
-    *out_library = library;
-    return JOBSCHED_OK;
+    return fail_no_library(url, scheme, why);
 }
 
 typedef const jobsched_backend *(*driver_fn)(void);
@@ -213,11 +212,12 @@ static int load_driver(const char *url, const char *scheme, const jobsched_backe
 {
     bool found;
     void *library = load_sibling(scheme, &found);
+    int failed = JOBSCHED_OK;
     if (library == NULL) {
-        int failed = found ? fail_load(scheme, dlerror()) : load_from_path(url, scheme, &library);
-        if (failed != 0) {
-            return failed;
-        }
+        failed = found ? fail_load(scheme, dlerror()) : load_from_path(url, scheme, &library);
+    }
+    if (failed != 0 || library == NULL) {
+        return failed;
     }
     char symbol[SCHEME_BYTES + 32];
     (void)snprintf(symbol, sizeof symbol, "jobsched_backend_%s", scheme);
@@ -236,7 +236,7 @@ static int load_driver(const char *url, const char *scheme, const jobsched_backe
                              scheme, symbol);
     }
     const jobsched_backend *driver = function();
-    int failed = check_driver(driver, scheme);
+    failed = check_driver(driver, scheme);
     if (failed != 0) {
         (void)dlclose(library);
         return failed;
