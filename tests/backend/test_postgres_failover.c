@@ -571,7 +571,7 @@ static void test_late_resume_is_refused(void **state)
     struct cf_node *node = cf_open(world, "node");
     (void)cf_job(node, "job", 0);
     cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "job", NULL, NULL));
-    pid_t process = server_process("control");
+    pid_t process = server_process("push"); /* what comes last */
     cf_true(process > 1);
     (void)kill(process, SIGSTOP);
     jobsched_command command = {.verb = JOBSCHED_VERB_RESUME, .job = "job"};

@@ -90,7 +90,7 @@ static int ask(struct jsi_pg_lane *lane, const jobsched_announcement *items, siz
 }
 
 static int announce(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_announcement *items,
-                    size_t count)
+                    size_t count, int *out_changed)
 {
     int result = ask(lane, items, count);
     if (result != 0) {
@@ -108,6 +108,7 @@ static int announce(struct jsi_pg_lane *lane, jobsched_call *call, jobsched_anno
         item->removed = jsi_pg_true(lane, i, 5);
         item->conflict = jsi_pg_true(lane, i, 6);
         call->now_ms = jsi_pg_int(lane, i, 7);
+        *out_changed |= jsi_pg_true(lane, i, 9);
     }
     return result;
 }
@@ -121,10 +122,14 @@ int jsi_pg_announce(void *backend, jobsched_call *call, jobsched_announcement *i
     if (result != 0 || count == 0) {
         return result != 0 ? result : jsi_pg_clock(lane, call);
     }
+    int changed = 0;
     size_t chunk = (size_t)atomic_load(&store->chunk);
     for (size_t done = 0; result == 0 && done < count; done += chunk) {
         size_t part = count - done < chunk ? count - done : chunk;
-        result = jsi_pg_part(announce(lane, call, items + done, part), done);
+        result = jsi_pg_part(announce(lane, call, items + done, part, &changed), done);
+    }
+    if (changed && lane->conn != NULL) {
+        jsi_pg_push(lane);
     }
     return result;
 }

@@ -97,7 +97,7 @@ int jsi_pg_control(void *backend, jobsched_call *call, const jobsched_command *c
         call->now_ms = jsi_pg_int(lane, 0, NOW);
         result = refuse(jsi_pg_int(lane, 0, REFUSED), command->job);
     }
-    if (result != 0 || out_result == NULL) {
+    if (result != 0) {
         return result;
     }
     jobsched_control_result achieved;
@@ -110,6 +110,11 @@ int jsi_pg_control(void *backend, jobsched_call *call, const jobsched_command *c
         achieved.run_token = jsi_pg_bits(lane, 0, RUN_TOKEN);
         jsi_pg_copy(lane, 0, NODE, achieved.node, sizeof achieved.node);
     }
-    *out_result = achieved;
+    if (out_result != NULL) {
+        *out_result = achieved;
+    }
+    if (achieved.changed) {
+        jsi_pg_push(lane);
+    }
     return 0;
 }

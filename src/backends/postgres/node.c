@@ -332,6 +332,7 @@ int jsi_pg_node_enter(struct jsi_pg_lane *lane)
         enter_fails(lane, may_have);
     } else if (!store->row_mode) {
         entered(lane);
+        result = jsi_pg_listen(lane);
     }
     return result;
 }

@@ -161,6 +161,7 @@ struct jsi_pg_store {
     char schema[JSI_PG_SCHEMA_BYTES + 1];
     int64_t grace_ms;
     int row_mode;            /* no sessions of our own: only heartbeats show who is alive */
+    _Atomic int told_push;   /* that LISTEN or NOTIFY fails */
     _Atomic int pooled;      /* a pooler stands between, with sessions of our own */
     _Atomic int64_t epoch;   /* of the store, as last seen; -1: not yet */
     _Atomic int64_t said;    /* the epoch in which it was last told what we hold; -1: none yet */
@@ -462,6 +463,16 @@ int jsi_pg_say(struct jsi_pg_lane *lane);
 
 /* The same, for the other lanes. Takes lane KEEP itself. */
 int jsi_pg_node_enter_for(struct jsi_pg_lane *lane);
+
+/* ---- push.c ---- */
+
+/* Lane KEEP: from now on what others change wakes watch_fd, unless the server refuses. Fails only if
+ * the session is lost meanwhile. */
+int jsi_pg_listen(struct jsi_pg_lane *lane);
+
+/* Tells the other nodes that something was changed, if that can be. lane->result is another one after
+ * that, and the connection may be gone. */
+void jsi_pg_push(struct jsi_pg_lane *lane);
 
 /* ---- the operations ---- */
 

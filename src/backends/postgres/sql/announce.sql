@@ -6,7 +6,7 @@ CREATE FUNCTION @S@.announce(a_version integer, a_ns text, a_node uuid, a_nonce 
     a_replace integer[], a_replaces bigint[], a_after_ms bigint[], a_before_ms bigint[])
 RETURNS TABLE(o_generation bigint, o_mark_ms bigint, o_last_end_ms bigint, o_in_force boolean,
     o_paused boolean, o_removed boolean, o_conflict boolean, o_now bigint,
-    o_pending boolean)
+    o_pending boolean, o_changed boolean)
 LANGUAGE plpgsql AS $fn$
 DECLARE
     c record;
@@ -14,7 +14,6 @@ DECLARE
     d record;
     v_now bigint;
     v_replaces boolean;
-    v_changed boolean := false;
 BEGIN
     PERFORM @S@.check_version(a_version);
     PERFORM @S@.check_node(a_node, a_nonce);
@@ -26,6 +25,7 @@ BEGIN
     LOOP
         o_conflict := false;
         o_pending := false;
+        o_changed := false;
         SELECT * INTO f FROM @S@.fence WHERE name_space = a_ns AND name = c.job;
         IF NOT FOUND THEN
             -- A job may have been known before its fence was lost: tokens start in the epoch.
@@ -60,7 +60,7 @@ BEGIN
                     VALUES (f.id, c.version, c.hash, c.definition)
                 ON CONFLICT (fence) DO UPDATE SET version = excluded.version,
                     hash = excluded.hash, text = excluded.text;
-                v_changed := true;
+                o_changed := true;
                 -- Others that asked for another text under this version stand down, and say so.
                 o_conflict := c.version > 0 AND (coalesce(c.version = d.version, false) OR EXISTS(
                     SELECT 1 FROM @S@.registration x WHERE x.fence = f.id AND x.node_id <> a_node
@@ -79,9 +79,6 @@ BEGIN
         o_now := v_now;
         RETURN NEXT;
     END LOOP;
-    IF v_changed THEN
-        PERFORM pg_notify(@S@.channel(a_ns), '');
-    END IF;
 END
 $fn$;
 

@@ -86,9 +86,6 @@ BEGIN
         UPDATE @S@.run SET recover = 0 WHERE fence = f.id AND outcome = 7 AND recover = 1
             AND attempt <= recover_limit AND NOT cancel;
     END CASE;
-    IF o_changed THEN
-        PERFORM pg_notify(@S@.channel(a_ns), '');
-    END IF;
 END
 $fn$;
 

@@ -174,7 +174,6 @@ BEGIN
     PERFORM @S@.check_version(a_version);
     IF a_session THEN
         PERFORM pg_advisory_unlock_all();
-        EXECUTE format('LISTEN %I', @S@.channel(a_ns));
         FOR i IN 1..64 LOOP
             v_key := 1 + floor(random() * 2147483646)::integer;
             EXIT WHEN pg_try_advisory_lock(1785946984, v_key);
@@ -195,6 +194,21 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the node has entered from a newer session' USING ERRCODE = '55JS6';
     END IF;
+END
+$fn$;
+
+-- Both by themselves: see push.c.
+CREATE FUNCTION @S@.listen(a_version integer, a_ns text) RETURNS void LANGUAGE plpgsql AS $fn$
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    EXECUTE format('LISTEN %I', @S@.channel(a_ns));
+END
+$fn$;
+
+CREATE FUNCTION @S@.push(a_version integer, a_ns text) RETURNS void LANGUAGE plpgsql AS $fn$
+BEGIN
+    PERFORM @S@.check_version(a_version);
+    PERFORM pg_notify(@S@.channel(a_ns), '');
 END
 $fn$;
 
