@@ -159,11 +159,13 @@ static int refresh(const jobsched_job_record *record, void *visit_data)
     bool newer = known && record->generation != job->generation;
     bool own = known && record->version == job->spec.version &&
                strcmp(record->definition, job->definition) == 0;
-    if (own && (newer || record->mark_at_ms > job->mark_ms)) {
+    if (newer && job->replaces) { /* it was removed, and told so: that it is back is told, too */
+        job->looks_again = true;
+        jsi_look_locked(s, job);
+    } else if (own && (newer || record->mark_at_ms > job->mark_ms)) {
         job->generation = record->generation;
         job->mark_ms = record->mark_at_ms;
         job->last_end_ms = record->last_end_at_ms;
-        jsi_replace_end_locked(s, job);
         jsi_due_disarm(&s->due, &job->due);
         jsi_job_rearm_locked(s, job);
     } else if (newer && !own) {

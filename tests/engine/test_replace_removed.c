@@ -127,6 +127,7 @@ static void test_who_was_removed_comes_back(void **state)
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), generation == 0);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_CONFLICT), i / 2 == 3);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_REMOVED), 1);
+        assert_equal(told(&world, JOBSCHED_EVENT_JOB_BACK_IN_FORCE), rows[i / 2].same);
         world_close(&world);
     }
 }
