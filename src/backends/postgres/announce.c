@@ -128,7 +128,7 @@ int jsi_pg_announce(void *backend, jobsched_call *call, jobsched_announcement *i
         size_t part = count - done < chunk ? count - done : chunk;
         result = jsi_pg_part(announce(lane, call, items + done, part, &changed), done);
     }
-    if (changed && lane->conn != NULL) {
+    if (result == 0 && changed) { /* else a failure of that one would be told as this one's */
         jsi_pg_push(lane);
     }
     return result;
