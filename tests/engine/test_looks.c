@@ -5,21 +5,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-static jobsched_job_spec begin(struct world *world, struct world_job *job, const char *schedule)
-{
-    *job = (struct world_job){.calls = 0};
-    world_init(world, "fake:");
-    world_open(world);
-    return world_spec(world, job, "job", schedule);
-}
-
-static void start(struct world *world, const jobsched_job_spec *spec)
-{
-    world_start(world);
-    world_add(world, spec);
-    (void)world_settle(world);
-}
-
 static size_t told(struct world *world, int kind)
 {
     return event_log_count(&world->events, kind, NULL);
@@ -32,11 +17,11 @@ static void test_a_failed_look_is_told(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 1h");
     old_build_put(&world, &spec);
     fake_backend_fail(&world.fake, FAKE_JOBS, JOBSCHED_EACCESS, FAKE_FOR_EVER, false);
     spec.schedule = "@every 2s";
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     assert_equal(told(&world, JOBSCHED_EVENT_BACKEND_ACCESS), 1);
     const char *message = event_log_find(&world.events, JOBSCHED_EVENT_BACKEND_ACCESS, 0)->message;
     assert_non_null(strstr(message, "definition in force"));
@@ -71,10 +56,10 @@ static void test_a_look_that_hangs_holds_nothing_up(void **state)
     (void)state;
     struct world world;
     struct world_job job, other = {0};
-    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 1h");
     old_build_put(&world, &spec);
     jobsched_job_spec more = world_spec(&world, &other, "other", "@every 10s");
-    start(&world, &more);
+    old_build_start(&world, &more);
     fake_backend_fail(&world.fake, FAKE_JOBS, JOBSCHED_EUNREACHABLE, FAKE_FOR_EVER, false);
     world.fake.hook_data = &world;
     world.fake.before = hang;
@@ -109,14 +94,14 @@ static void test_one_that_fails_lets_others_pass(void **state)
     (void)state;
     struct world world;
     struct world_job job, other = {0};
-    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
     jobsched_job_spec more = world_spec(&world, &other, "other", "@every 2s");
     jobsched_announcement items[] = {{.job = "job", .definition = "another"},
                                      {.job = "other", .definition = "another"}};
     jobsched_call call = {.lane = JOBSCHED_LANE_CLAIM, .timeout_ms = 1000};
     assert_equal(jobsched_backend_single()->announce(world.fake.inner, &call, items, 2), 0);
     world.fake.before = job_cannot_be_read;
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     world_add(&world, &more);
     world_run(&world, 10000);
     assert_equal(job.calls, 0);
@@ -163,7 +148,7 @@ static void test_short_of_descriptors(void **state)
         jobsched_job_spec spec = world_spec(&world, &job, "job", "*/7 * * * * *");
         test_clock_advance(&world.clock, 5000);
         rlim_t before = limit_files(0);
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, lasts ? JSI_SETTLE_WAIT_MS + 1000 : JSI_SETTLE_WAIT_MS - 2000);
         (void)limit_files(before);
         uint64_t looks = fake_backend_calls(&world.fake, FAKE_JOBS);
@@ -197,12 +182,12 @@ static void test_who_did_not_replace_tells_nothing(void **state)
     for (int comes = 0; comes < 2; comes++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 7s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 7s");
         old_build_announce(&world, "another kind of client", 1);
         world.fake.hook_data = &world;
         world.fake.before = comes ? a_larger_one_comes : NULL;
         spec.version = 3;
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), comes);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_UNSETTLED), !comes);
         world_close(&world);
@@ -227,12 +212,12 @@ static void test_stale_claims_are_paced(void **state)
     for (int own = 0; own < 2; own++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         old_build_put(&world, &spec);
         spec.schedule = own ? spec.schedule : "@every 7s";
         world.fake.before = all_is_stale;
         test_clock_advance(&world.clock, 5000);
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, 10000);
         assert_equal(job.calls, 0);
         assert_true(fake_backend_calls(&world.fake, FAKE_JOBS) >= 10);
@@ -288,7 +273,7 @@ static void test_zones_are_reloaded_amid_a_look(void **state)
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 7s";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, 10000);
         assert_equal(reloader.left, 0);
         assert_true(job.calls >= 3);

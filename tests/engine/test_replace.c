@@ -6,26 +6,6 @@
 #include <stdio.h>
 
 /* The old definition is in force since WORLD_BEGIN_MS, and nobody who has it lives. */
-static jobsched_job_spec begin(struct world *world, struct world_job *job, const char *schedule)
-{
-    *job = (struct world_job){.calls = 0};
-    world_init(world, "fake:");
-    world_open(world);
-    return world_spec(world, job, "job", schedule);
-}
-
-static void start(struct world *world, const jobsched_job_spec *spec)
-{
-    world_start(world);
-    world_add(world, spec);
-    (void)world_settle(world);
-}
-
-static const jsi_job *known(struct world *world)
-{
-    return jsi_map_find(&world->s->jobs, "job");
-}
-
 /* G9, G14: what is due is fired exactly once, under the old generation, whatever its jitter; then the
  * new definition is in force, and its first instant is after that cut. */
 static void test_what_is_due_is_fired_first(void **state)
@@ -33,13 +13,13 @@ static void test_what_is_due_is_fired_first(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 4s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 4s");
     spec.jitter_ms = 3000;
     old_build_put(&world, &spec);
     test_clock_advance(&world.clock, 9000);
     spec.schedule = "@every 7s";
     spec.jitter_ms = 0;
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     assert_equal(job.calls, 2);
     assert_equal(world.calls[0].scheduled_ms, WORLD_BEGIN_MS + 4000);
     assert_equal(world.calls[1].scheduled_ms, WORLD_BEGIN_MS + 8000);
@@ -47,9 +27,9 @@ static void test_what_is_due_is_fired_first(void **state)
         assert_equal(world.fake.asked[i].claim.generation, 1);
         assert_equal(world.fake.asked[i].claim.answer, JOBSCHED_ANSWER_GRANTED);
     }
-    assert_equal(known(&world)->generation, 2);
-    assert_equal(known(&world)->mark_ms, WORLD_BEGIN_MS + 9000);
-    assert_null(known(&world)->predecessor);
+    assert_equal(old_build_job(&world)->generation, 2);
+    assert_equal(old_build_job(&world)->mark_ms, WORLD_BEGIN_MS + 9000);
+    assert_null(old_build_job(&world)->predecessor);
     assert_equal(world.s->predecessors, 0);
     assert_equal(fake_backend_calls(&world.fake, FAKE_JOBS), 1);
     assert_equal(fake_backend_calls(&world.fake, FAKE_ANNOUNCE), 2);
@@ -79,7 +59,7 @@ static void test_a_backlog_follows_the_old_policy(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         jobsched_job_spec old = spec;
         old.misfire = rows[i].misfire;
         old.misfire_limit = rows[i].limit;
@@ -89,7 +69,7 @@ static void test_a_backlog_follows_the_old_policy(void **state)
         test_clock_advance(&world.clock, rows[i].span_ms);
         spec.schedule = "@every 5s";
         spec.misfire = JOBSCHED_MISFIRE_SKIP;
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         struct world_ledger ledger = world_ledger_read(&world, "job");
         uint64_t missed = world_ledger_sum(&ledger, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
         world_ledger_free(&ledger);
@@ -97,7 +77,7 @@ static void test_a_backlog_follows_the_old_policy(void **state)
             fail_msg("row %zu: %zu calls, %llu missed", i, world.call_count,
                      (unsigned long long)missed);
         }
-        assert_equal(known(&world)->generation, 2);
+        assert_equal(old_build_job(&world)->generation, 2);
         world_run(&world, 20000);
         old_build_check(&world, "@every 2s", "@every 5s", WORLD_BEGIN_MS + rows[i].span_ms);
         world_close(&world);
@@ -119,15 +99,15 @@ static void test_a_long_run_holds_up_nothing(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 3s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 3s");
         job.body = stay;
         spec.overlap = policies[i];
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 10000);
         spec.schedule = "@every 1h";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         assert_equal(job.calls, 1);
-        assert_equal(known(&world)->generation, 2);
+        assert_equal(old_build_job(&world)->generation, 2);
         struct world_ledger ledger = world_ledger_read(&world, "job");
         assert_equal(world_ledger_sum(&ledger, JOBSCHED_OUTCOME_SKIPPED_OVERLAP), 2);
         world_ledger_free(&ledger);
@@ -146,24 +126,24 @@ static void test_a_backlog_is_waited_for_a_while(void **state)
     for (int ends = 0; ends < 2; ends++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 20s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 20s");
         job.body = stay;
         spec.misfire = JOBSCHED_MISFIRE_ALL;
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 75000); /* 20, 40 and 60: all missed */
         spec.schedule = "@every 1h";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         for (int i = 1; i < 3; i++) {
             assert_equal(job.calls, ends ? i : 1);
-            assert_equal(known(&world)->generation, 1);
+            assert_equal(old_build_job(&world)->generation, 1);
             if (ends) {
                 assert_equal(jobsched_run_finish(job.pending, JOBSCHED_OK), 0);
             }
             world_run(&world, 3000);
         }
-        assert_equal(known(&world)->generation, ends ? 2 : 1);
+        assert_equal(old_build_job(&world)->generation, ends ? 2 : 1);
         world_run(&world, JSI_SETTLE_WAIT_MS - 3000);
-        assert_equal(known(&world)->generation, 2);
+        assert_equal(old_build_job(&world)->generation, 2);
         assert_equal(job.calls, ends ? 3 : 1);
         struct world_ledger ledger = world_ledger_read(&world, "job");
         assert_equal(world_ledger_sum(&ledger, JOBSCHED_OUTCOME_SKIPPED_OVERLAP), ends ? 0 : 3);
@@ -181,7 +161,7 @@ static void test_a_fixed_delay_is_replaced(void **state)
     for (int goes_on = 0; goes_on < 2; goes_on++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@after 5s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@after 5s");
         job.body = goes_on ? stay : NULL;
         uint64_t generation = old_build_put(&world, &spec).generation;
         jobsched_claim claim = {.job = "job",
@@ -200,10 +180,10 @@ static void test_a_fixed_delay_is_replaced(void **state)
             test_clock_advance(&world.clock, 6000);
         }
         spec.schedule = "@every 1h";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         assert_equal(job.calls, goes_on ? 0 : 1);
-        assert_equal(known(&world)->generation, 2);
-        assert_equal(known(&world)->delay_ms, 0);
+        assert_equal(old_build_job(&world)->generation, 2);
+        assert_equal(old_build_job(&world)->delay_ms, 0);
         world_run(&world, 60000);
         assert_equal(job.calls, goes_on ? 0 : 1);
         world_close(&world);
@@ -216,13 +196,13 @@ static void test_a_paused_job_stays_paused(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
     old_build_put(&world, &spec);
     assert_equal(jobsched_pause(world.s, "job", NULL), 0);
     test_clock_advance(&world.clock, 100500);
     spec.schedule = "@every 5s";
-    start(&world, &spec);
-    assert_equal(known(&world)->generation, 2);
+    old_build_start(&world, &spec);
+    assert_equal(old_build_job(&world)->generation, 2);
     world_run(&world, 20000);
     assert_equal(job.calls, 0);
     struct world_ledger ledger = world_ledger_read(&world, "job");
@@ -239,14 +219,14 @@ static void test_disabled(void **state)
     for (int old = 0; old < 2; old++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         spec.disabled = old;
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 3s";
         spec.disabled = !old;
-        start(&world, &spec);
-        assert_equal(known(&world)->generation, 2);
+        old_build_start(&world, &spec);
+        assert_equal(old_build_job(&world)->generation, 2);
         assert_equal(job.calls, old ? 0 : 2);
         world_run(&world, 10000);
         assert_equal(job.calls, old ? 4 : 2);
@@ -261,14 +241,14 @@ static void test_a_run_keeps_its_recover_policy(void **state)
     for (int rerun = 0; rerun < 2; rerun++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         job.body = stay;
         spec.recover = rerun ? JOBSCHED_RECOVER_RERUN : JOBSCHED_RECOVER_LEAVE;
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 3000);
         spec.schedule = "@every 1h";
         spec.recover = rerun ? JOBSCHED_RECOVER_LEAVE : JOBSCHED_RECOVER_RERUN;
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         assert_equal(world.fake.asked[0].claim.recover,
                      rerun ? JOBSCHED_RECOVER_RERUN : JOBSCHED_RECOVER_LEAVE);
         fake_backend_fail(&world.fake, FAKE_RENEW, JOBSCHED_EUNREACHABLE, FAKE_FOR_EVER, false);
@@ -290,11 +270,11 @@ static void test_a_trigger_waits_for_it(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 1h");
     old_build_put(&world, &spec);
     assert_equal(jobsched_trigger(world.s, "job", "one", NULL), 0);
     spec.schedule = "@every 2h";
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     world_run(&world, 30000);
     assert_equal(job.calls, 1);
     assert_equal(world.fake.asked[0].claim.generation, 2);

@@ -8,26 +8,6 @@
 
 enum { LEASE_MS = 30000 };
 
-static jobsched_job_spec begin(struct world *world, struct world_job *job, const char *schedule)
-{
-    *job = (struct world_job){.calls = 0};
-    world_init(world, "fake:");
-    world_open(world);
-    return world_spec(world, job, "job", schedule);
-}
-
-static void start(struct world *world, const jobsched_job_spec *spec)
-{
-    world_start(world);
-    world_add(world, spec);
-    (void)world_settle(world);
-}
-
-static const jsi_job *known(struct world *world)
-{
-    return jsi_map_find(&world->s->jobs, "job");
-}
-
 static size_t told(struct world *world, int kind)
 {
     return event_log_count(&world->events, kind, "job");
@@ -79,7 +59,7 @@ static void next_comes_due(struct world *world)
 static void others_go_on(struct world *world)
 {
     test_clock_advance(&world->clock, 2000);
-    old_build_skip(world, 1, known(world)->mark_ms, known(world)->mark_ms + 2000);
+    old_build_skip(world, 1, old_build_job(world)->mark_ms, old_build_job(world)->mark_ms + 2000);
 }
 
 /* G9: an occurrence that comes due just before the definition is replaced is not lost, whether this
@@ -93,18 +73,18 @@ static void test_what_comes_due_between(void **state)
             struct world world;
             struct world_job job;
             struct amid amid;
-            jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+            jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
             old_build_put(&world, &spec);
             hook(&world, &amid, all[i]);
             amid.left = times;
             test_clock_advance(&world.clock, 5000);
             spec.schedule = "@every 1h";
-            start(&world, &spec);
+            old_build_start(&world, &spec);
             world_run(&world, 8000); /* it waits a moment each time */
             assert_equal(amid.left, 0);
-            assert_equal(known(&world)->generation, 2);
-            assert_null(known(&world)->predecessor);
-            int64_t cut_ms = known(&world)->mark_ms; /* nothing is due by the new one yet */
+            assert_equal(old_build_job(&world)->generation, 2);
+            assert_null(old_build_job(&world)->predecessor);
+            int64_t cut_ms = old_build_job(&world)->mark_ms; /* nothing is due by the new one yet */
             assert_true(cut_ms >= WORLD_BEGIN_MS + 5000 + 2000 * times);
             assert_equal(world_calls_of(&world, "job", -1), 2 + (i == 0 ? (size_t)times : 0));
             world_run(&world, 3600000);
@@ -121,7 +101,7 @@ static void another_registers(struct world *world)
 
 static void same_registers(struct world *world)
 {
-    old_build_announce(world, known(world)->definition, 0);
+    old_build_announce(world, old_build_job(world)->definition, 0);
 }
 
 static void another_and_back(struct world *world)
@@ -143,16 +123,16 @@ static void test_a_later_registration_holds(void **state)
         struct world world;
         struct world_job job;
         struct amid amid;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         old_build_put(&world, &spec);
         hook(&world, &amid, rows[i].acts);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 1h";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, 1000);
         assert_equal(job.calls, 2);
-        assert_null(known(&world)->predecessor);
-        assert_equal(known(&world)->generation != 0, rows[i].in_force);
+        assert_null(old_build_job(&world)->predecessor);
+        assert_equal(old_build_job(&world)->generation != 0, rows[i].in_force);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), !rows[i].in_force);
         uint64_t announced = fake_backend_calls(&world.fake, FAKE_ANNOUNCE);
         assert_equal(announced, 2);
@@ -193,17 +173,17 @@ static void test_versions_decide(void **state)
         struct world world;
         struct world_job job;
         struct amid amid;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         spec.version = 1;
         old_build_put(&world, &spec);
         hook(&world, &amid, rows[i].acts);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 1h";
         spec.version = 3;
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, 1000);
         assert_equal(job.calls, 2);
-        assert_equal(known(&world)->generation, rows[i].in_force ? 3 : 0);
+        assert_equal(old_build_job(&world)->generation, rows[i].in_force ? 3 : 0);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_CONFLICT), rows[i].conflict);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), !rows[i].in_force);
         world_close(&world);
@@ -222,16 +202,16 @@ static void test_lost_answers(void **state)
             for (int kind = 0; kind < 3; kind++) {
                 struct world world;
                 struct world_job job;
-                jobsched_job_spec spec = begin(&world, &job, "@every 4s");
+                jobsched_job_spec spec = old_build_begin(&world, &job, "@every 4s");
                 old_build_put(&world, &spec);
                 test_clock_advance(&world.clock, 9000);
                 spec.schedule = "@every 7s";
                 fake_backend_fail(&world.fake, operations[i],
                                   kind > 0 ? JOBSCHED_EUNKNOWN : JOBSCHED_EUNREACHABLE, calls,
                                   kind == 2);
-                start(&world, &spec);
+                old_build_start(&world, &spec);
                 world_run(&world, 60000);
-                assert_equal(known(&world)->generation, 2);
+                assert_equal(old_build_job(&world)->generation, 2);
                 old_build_check(&world, "@every 4s", "@every 7s", cut_of(&world));
                 for (size_t j = 1; j < world.call_count; j++) {
                     assert_true(world.calls[j].scheduled_ms > world.calls[j - 1].scheduled_ms);
@@ -268,15 +248,15 @@ static void test_a_repetition_replaces_nobody(void **state)
     struct world world;
     struct world_job job;
     struct amid amid;
-    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
     old_build_put(&world, &spec);
     hook(&world, &amid, another_registers);
     world.fake.before = lose_and_register;
     test_clock_advance(&world.clock, 1000);
     spec.schedule = "@every 7s";
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     world_run(&world, 5000);
-    assert_equal(known(&world)->generation, 0);
+    assert_equal(old_build_job(&world)->generation, 0);
     assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), 1);
     assert_equal(job.calls, 0);
     jobsched_announcement item = old_build_announce(&world, "schedule=another", 0);
@@ -311,12 +291,12 @@ static void test_what_is_not_understood(void **state)
         struct world world;
         struct world_job job;
         struct amid amid;
-        jobsched_job_spec spec = begin(&world, &job, "@every 7s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 7s");
         old_build_announce(&world, texts[i][0], 0);
         hook(&world, &amid, next_comes_due);
         test_clock_advance(&world.clock, 5000);
-        start(&world, &spec);
-        assert_equal(known(&world)->generation, 2);
+        old_build_start(&world, &spec);
+        assert_equal(old_build_job(&world)->generation, 2);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_UNSETTLED), 1);
         const char *message =
             event_log_find(&world.events, JOBSCHED_EVENT_JOB_UNSETTLED, 0)->message;
@@ -337,7 +317,7 @@ static void test_calendars_that_are_given_here(void **state)
         struct world world;
         struct world_job job;
         jobsched_calendar *friday = NULL, *never = NULL;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         assert_equal(jobsched_calendar_parse("exclude 2027-01-15", NULL, &friday), 0);
         assert_equal(jobsched_calendar_parse("exclude 2031-01-15", NULL, &never), 0);
         const jobsched_calendar *const fridays[] = {friday, NULL};
@@ -347,8 +327,8 @@ static void test_calendars_that_are_given_here(void **state)
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 7s";
         spec.calendars = same ? fridays : nevers;
-        start(&world, &spec);
-        assert_equal(known(&world)->generation, 2);
+        old_build_start(&world, &spec);
+        assert_equal(old_build_job(&world)->generation, 2);
         assert_equal(job.calls, 0); /* the old one excludes this Friday */
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_UNSETTLED), same ? 0 : 1);
         world_close(&world);
@@ -373,9 +353,9 @@ static void test_a_backend_that_cannot_tell(void **state)
     old_build_put(&world, &spec);
     test_clock_advance(&world.clock, 5000);
     spec.schedule = "@every 7s";
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     assert_equal(job.calls, 0);
-    assert_equal(known(&world)->generation, 2);
+    assert_equal(old_build_job(&world)->generation, 2);
     assert_equal(fake_backend_calls(&world.fake, FAKE_ANNOUNCE), 1);
     world_close(&world);
 }
@@ -412,10 +392,10 @@ static void test_who_stands_by_waits(void **state)
         assert_equal(single->claim(world.fake.inner, &call, &claim, 1), 0);
         assert_equal(claim.answer, JOBSCHED_ANSWER_GRANTED);
         spec.schedule = "@every 2h";
-        start(&world, &spec);
+        old_build_start(&world, &spec);
         world_run(&world, 20000);
         assert_equal(job.calls, 0);
-        assert_equal(known(&world)->generation, 1);
+        assert_equal(old_build_job(&world)->generation, 1);
         uint64_t looks = fake_backend_calls(&world.fake, FAKE_JOBS);
         assert_true(looks >= 20);
         assert_at_most(looks, 2 * 20 + 3);
@@ -430,8 +410,8 @@ static void test_who_stands_by_waits(void **state)
         }
         world_run(&world, 2000);
         assert_equal(job.calls, leads);
-        assert_equal(known(&world)->generation, 2);
-        assert_null(known(&world)->predecessor);
+        assert_equal(old_build_job(&world)->generation, 2);
+        assert_null(old_build_job(&world)->predecessor);
         world_close(&world);
     }
 }
@@ -452,11 +432,11 @@ static void test_no_round_without_a_pause(void **state)
     (void)state;
     struct world world;
     struct world_job job, other = {0};
-    jobsched_job_spec spec = begin(&world, &job, "@every 1h");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 1h");
     old_build_put(&world, &spec);
     world.fake.before = always_pending;
     spec.schedule = "@every 2h";
-    start(&world, &spec);
+    old_build_start(&world, &spec);
     jobsched_job_spec more = world_spec(&world, &other, "other", "@every 1s");
     world_add(&world, &more);
     world_run(&world, 10000);
@@ -473,13 +453,13 @@ static void test_triggers_are_left_alone(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
     old_build_put(&world, &spec);
     test_clock_advance(&world.clock, 3000);
     spec.schedule = "@every 1h";
     fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 3, false);
-    start(&world, &spec);
-    assert_non_null(known(&world)->predecessor);
+    old_build_start(&world, &spec);
+    assert_non_null(old_build_job(&world)->predecessor);
     assert_equal(jobsched_trigger(world.s, "job", "one", NULL), 0);
     assert_equal(world.s->extra_asks, 0);
     world_run(&world, LEASE_MS);
@@ -496,14 +476,14 @@ static void test_the_end_comes_amid(void **state)
     for (int stops = 0; stops < 2; stops++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "@every 7s";
         fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNKNOWN, 2, true);
-        start(&world, &spec);
-        assert_non_null(known(&world)->predecessor);
-        assert_true(known(&world)->ask.unresolved);
+        old_build_start(&world, &spec);
+        assert_non_null(old_build_job(&world)->predecessor);
+        assert_true(old_build_job(&world)->ask.unresolved);
         if (stops) {
             assert_equal(jobsched_stop(world.s), 0);
         } else {
@@ -527,20 +507,20 @@ static void test_zones_are_reloaded_amid(void **state)
     (void)state;
     struct world world;
     struct world_job job;
-    jobsched_job_spec spec = begin(&world, &job, "@every 2s");
+    jobsched_job_spec spec = old_build_begin(&world, &job, "@every 2s");
     old_build_put(&world, &spec);
     test_clock_advance(&world.clock, 5000);
     spec.schedule = "@every 7s";
     fake_backend_fail(&world.fake, FAKE_CLAIM, JOBSCHED_EUNREACHABLE, 1, false);
-    start(&world, &spec);
-    const jsi_predecessor *before = known(&world)->predecessor;
+    old_build_start(&world, &spec);
+    const jsi_predecessor *before = old_build_job(&world)->predecessor;
     assert_non_null(before);
     assert_equal(jobsched_zones_reload(world.s), 0);
-    assert_true(known(&world)->predecessor->outdated);
+    assert_true(old_build_job(&world)->predecessor->outdated);
     uint64_t looks = fake_backend_calls(&world.fake, FAKE_JOBS);
     world_run(&world, 30000);
     assert_true(fake_backend_calls(&world.fake, FAKE_JOBS) > looks);
-    assert_equal(known(&world)->generation, 2);
+    assert_equal(old_build_job(&world)->generation, 2);
     old_build_check(&world, "@every 2s", "@every 7s", cut_of(&world));
     world_close(&world);
 }
@@ -553,7 +533,7 @@ static void test_no_memory(void **state)
     for (int64_t at = 0; failed; at++) {
         struct world world;
         struct world_job job;
-        jobsched_job_spec spec = begin(&world, &job, "*/2 * * * * *");
+        jobsched_job_spec spec = old_build_begin(&world, &job, "*/2 * * * * *");
         old_build_put(&world, &spec);
         test_clock_advance(&world.clock, 5000);
         spec.schedule = "*/7 * * * * *";
@@ -565,7 +545,7 @@ static void test_no_memory(void **state)
         failed = atomic_load(&world.memory.failed) > 0;
         atomic_store(&world.memory.fail_at, -1);
         world_run(&world, 20000);
-        assert_equal(known(&world)->generation, 2);
+        assert_equal(old_build_job(&world)->generation, 2);
         assert_equal(world.calls[0].scheduled_ms, WORLD_BEGIN_MS + 2000);
         assert_equal(world.calls[1].scheduled_ms, WORLD_BEGIN_MS + 4000);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_UNSETTLED), 0);

@@ -2,11 +2,6 @@
  * (G6), until somebody registers a larger version after it (G14). */
 #include "support/old_build.h"
 
-static const jsi_job *known(struct world *world)
-{
-    return jsi_map_find(&world->s->jobs, "job");
-}
-
 static size_t told(struct world *world, int kind)
 {
     return event_log_count(&world->events, kind, "job");
@@ -90,8 +85,8 @@ static void test_a_removal_holds(void **state)
         world_run(&world, 100000);
         assert_equal(job.calls > 0, moment == BEFORE);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_REMOVED), moment != BEFORE);
-        assert_equal(known(&world)->generation != 0, moment == BEFORE);
-        assert_null(known(&world)->predecessor);
+        assert_equal(old_build_job(&world)->generation != 0, moment == BEFORE);
+        assert_null(old_build_job(&world)->predecessor);
         assert_equal(fake_backend_calls(&world.fake, FAKE_ANNOUNCE), announced);
         world_close(&world);
     }
@@ -119,10 +114,11 @@ static void test_who_was_removed_comes_back(void **state)
         assert_equal(event_log_count(&world.events, JOBSCHED_EVENT_LEADER_LOST, NULL), 0);
         assert_equal(job.calls, 0);
         uint64_t version = rows[i / 2].version, generation = rows[i / 2].generation;
-        const char *text = rows[i / 2].same ? known(&world)->definition : "schedule=another";
+        const char *text =
+            rows[i / 2].same ? old_build_job(&world)->definition : "schedule=another";
         (void)old_build_announce(&world, text, version);
         world_run(&world, 100000);
-        assert_equal(known(&world)->generation, generation);
+        assert_equal(old_build_job(&world)->generation, generation);
         assert_equal(job.calls > 0, generation != 0);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_STOOD_DOWN), generation == 0);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_CONFLICT), i / 2 == 3);
@@ -146,7 +142,7 @@ static void test_a_second_removal_holds(void **state)
         world_run(&world, 200000);
         assert_true(removal.done);
         assert_equal(job.calls, 0);
-        assert_equal(known(&world)->generation, 0);
+        assert_equal(old_build_job(&world)->generation, 0);
         assert_equal(told(&world, JOBSCHED_EVENT_JOB_REMOVED), 2);
         world_close(&world);
     }

@@ -5,6 +5,26 @@
 
 #include <stdio.h>
 
+jobsched_job_spec old_build_begin(struct world *world, struct world_job *job, const char *schedule)
+{
+    *job = (struct world_job){.calls = 0};
+    world_init(world, "fake:");
+    world_open(world);
+    return world_spec(world, job, "job", schedule);
+}
+
+void old_build_start(struct world *world, const jobsched_job_spec *spec)
+{
+    world_start(world);
+    world_add(world, spec);
+    (void)world_settle(world);
+}
+
+const jsi_job *old_build_job(struct world *world)
+{
+    return jsi_map_find(&world->s->jobs, "job");
+}
+
 void old_build_text(struct world *world, const jobsched_job_spec *spec,
                     char out_text[JOBSCHED_DEFINITION_BYTES + 1])
 {

@@ -5,6 +5,15 @@
 
 #include "support/world.h"
 
+/* Opens a world whose store can be told to fail; the spec of its job, named "job". */
+jobsched_job_spec old_build_begin(struct world *world, struct world_job *job, const char *schedule);
+
+/* Starts it with that job, and lets it go as far as it goes at this instant. */
+void old_build_start(struct world *world, const jobsched_job_spec *spec);
+
+/* The job as the engine has it; NULL: it does not. */
+const jsi_job *old_build_job(struct world *world);
+
 /* The definition text that a spec makes. */
 void old_build_text(struct world *world, const jobsched_job_spec *spec,
                     char out_text[JOBSCHED_DEFINITION_BYTES + 1]);
