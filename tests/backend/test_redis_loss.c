@@ -1,90 +1,10 @@
-/* test_redis_loss.c: a store that forgets: everything, the latest part, or perhaps nothing.
- * (What it must not forget: test_redis_kept.c.) */
-#include "redis_support.h"
+/* test_redis_loss.c: a store that forgets: everything, or the latest part.
+ * (What it must not forget: test_redis_kept.c; one that perhaps forgets: test_redis_doubt.c.) */
+#include "loss_support.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-/* LEASE_MS: a machine that stands still for some seconds does not make it end. BRIEF_MS: of those
- * that are waited for. */
-enum { LEASE_MS = 60000, BRIEF_MS = 600 };
-
-static const char *store_directory; /* of the server that is asked */
-
-static int set_up(void **state)
-{
-    store_directory = redis_directory;
-    return redis_set_up(state);
-}
-
-static jobsched_claim short_claim(const struct cf_job *job, int64_t k)
-{
-    jobsched_claim claim = cf_at(job, k);
-    claim.lease_ms = LEASE_MS;
-    return claim;
-}
-
-/* Asks until there is another answer than BUSY, also of a server that loads its data still; returns
- * how long that took. */
-static int64_t sit_out(struct cf_node *node, jobsched_claim *claim)
-{
-    int64_t began_ms = cf_real_mono_ms();
-    int code;
-    do {
-        cf_true(cf_real_mono_ms() < began_ms + CF_POLL_MS);
-        code = redis_claim(node, claim, CF_TIMEOUT_MS);
-        if (code != JOBSCHED_EUNREACHABLE) {
-            cf_ok(code);
-        }
-        cf_pause();
-    } while (code != 0 || claim->answer == JOBSCHED_ANSWER_BUSY);
-    return cf_real_mono_ms() - began_ms;
-}
-
-/* The same, as if the time were over in which others could come back. */
-static void wait_out(struct cf_node *node, jobsched_claim *claim)
-{
-    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
-    int code;
-    while ((code = redis_claim(node, claim, CF_TIMEOUT_MS)) != 0) {
-        cf_equal(code, JOBSCHED_EUNREACHABLE);
-        cf_true(cf_real_mono_ms() < deadline_ms);
-        cf_pause();
-    }
-    if (claim->answer == JOBSCHED_ANSWER_BUSY) {
-        (void)redis_ask_in(store_directory, "HSET {jobsched:%s}:meta quarantine 1",
-                           node->name_space);
-        (void)sit_out(node, claim);
-    }
-}
-
-/* Granted with the short lease, from wherever the mark is. */
-static jobsched_claim grant(struct cf_node *node, const struct cf_job *job, int64_t k)
-{
-    jobsched_claim claim = short_claim(job, k);
-    cf_ask(node, &claim);
-    cf_answer(claim, GRANTED);
-    return claim;
-}
-
-static void end(struct cf_node *node, const jobsched_claim *run)
-{
-    cf_equal(cf_finish(node, run->job, run->token, JOBSCHED_OUTCOME_SUCCEEDED),
-             JOBSCHED_LEASE_KEPT);
-}
-
-/* The occurrence of this instant, from the mark that is told. */
-static jobsched_claim of_now(struct cf_node *node, const struct cf_job *job)
-{
-    jobsched_claim probe = short_claim(job, 0); /* answered DONE, with the mark */
-    wait_out(node, &probe);
-    cf_wait_until(node, probe.mark_ms + 2);
-    jobsched_claim claim = probe;
-    claim.after_ms = probe.mark_ms;
-    claim.scheduled_ms = cf_now(node);
-    return claim;
-}
 
 /* What must hold after everything is gone under a run that goes on, however that came about. Both
  * nodes register the job. */
@@ -92,7 +12,7 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
                                     const struct cf_job *job, const jobsched_claim *run)
 {
     int told_before = redis_notice_count;
-    jobsched_claim claim = short_claim(job, 2);
+    jobsched_claim claim = loss_claim(job, 2);
     cf_ok(redis_claim(other, &claim, CF_TIMEOUT_MS));
     cf_answer(claim, BUSY); /* known, and under its own generation (G14) */
     cf_true(redis_notice_count > told_before);
@@ -100,7 +20,7 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
     cf_ok(cf_control(other, JOBSCHED_VERB_PAUSE, "job", NULL, NULL)); /* G6 */
     cf_ok(cf_control(other, JOBSCHED_VERB_RESUME, "job", NULL, NULL));
     cf_equal(cf_renew(node, "job", run->token), JOBSCHED_LEASE_KEPT);
-    wait_out(other, &claim);
+    loss_wait_out(other, &claim);
     cf_answer(claim, DONE); /* it may have run: skipped, and the ledger says so (G1, G9) */
     struct cf_row rows[8];
     size_t count = cf_rows(other, "job", rows, 8);
@@ -113,13 +33,13 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
     }
     cf_equal(unknown, 1);
     cf_equal(cf_renew(node, "job", run->token), JOBSCHED_LEASE_KEPT);
-    claim = of_now(other, job);
-    wait_out(other, &claim);
+    claim = loss_of_now(other, job);
+    loss_wait_out(other, &claim);
     cf_answer(claim, HELD); /* G4: by the run that was asserted */
     cf_equal(claim.holder_token, run->token);
-    end(node, run);
-    claim = of_now(other, job);
-    wait_out(other, &claim);
+    loss_end(node, run);
+    claim = loss_of_now(other, job);
+    loss_wait_out(other, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token > run->token); /* G2 */
     struct cf_found found[4];
@@ -132,21 +52,21 @@ static void check_after_all_is_lost(struct cf_node *node, struct cf_node *other,
                  rows[i].record.scheduled_at_ms == run->scheduled_ms;
     }
     cf_equal(ended, 1);
-    end(other, &claim);
+    loss_end(other, &claim);
 }
 
 static jobsched_claim hold(struct cf_node *node, struct cf_job *out_job)
 {
     *out_job = cf_job(node, "job", 4);
-    return grant(node, out_job, 1);
+    return loss_grant(node, out_job, 1);
 }
 
 /* G1, G2, G5: FLUSHALL under a living owner. */
 static void test_flushall_under_an_owner(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_LEASE_MS);
     struct cf_job job;
     jobsched_claim run = hold(node, &job);
     (void)cf_job(other, "job", 0);
@@ -159,25 +79,25 @@ static void test_flushall_under_an_owner(void **state)
 static void test_flushall_and_a_newcomer(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job;
     jobsched_claim run = hold(node, &job);
     (void)redis_ask("FLUSHALL");
-    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    struct cf_node *newcomer = redis_open(world, "newcomer", LOSS_LEASE_MS);
     struct cf_job again = cf_job(newcomer, "job", 3);
     cf_true(again.generation != job.generation);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    jobsched_claim claim = short_claim(&again, 1);
-    wait_out(newcomer, &claim);
+    jobsched_claim claim = loss_claim(&again, 1);
+    loss_wait_out(newcomer, &claim);
     /* Its mark is from before the loss was known: what lies between is unknown, and skipped. */
     cf_answer(claim, DONE);
     struct cf_row row;
     cf_true(strstr(cf_newest(newcomer, "job", &row)->note, "unknown") != NULL);
     cf_equal(row.record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    end(node, &run);
-    claim = of_now(node, &job); /* by the number that it knows */
-    wait_out(node, &claim);
+    loss_end(node, &run);
+    claim = loss_of_now(node, &job); /* by the number that it knows */
+    loss_wait_out(node, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token > run.token);
     /* With another definition, the latest different registration is in force. */
@@ -191,20 +111,20 @@ static void test_flushall_and_a_newcomer(void **state)
 static void test_flushall_and_a_newcomer_with_an_edit(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 2);
     (void)redis_ask("FLUSHALL");
-    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    struct cf_node *newcomer = redis_open(world, "newcomer", LOSS_LEASE_MS);
     jobsched_announcement edit = cf_announce(newcomer, "job", "every 2 ms", 0);
     /* Numbers of two stores compare by chance: here, the new one is the smaller. */
     (void)redis_ask("HSET {jobsched:%s}:f:job g 1", world->name_space);
     edit.generation = 1;
-    jobsched_claim claim = short_claim(&job, 1);
+    jobsched_claim claim = loss_claim(&job, 1);
     cf_ok(redis_claim(node, &claim, CF_TIMEOUT_MS));
     cf_answer(claim, STALE);
     struct cf_job edited = {"job", edit.generation, edit.mark_ms};
-    claim = of_now(newcomer, &edited);
-    wait_out(newcomer, &claim);
+    claim = loss_of_now(newcomer, &edited);
+    loss_wait_out(newcomer, &claim);
     cf_answer(claim, GRANTED);
 }
 
@@ -213,8 +133,8 @@ static void test_flushall_and_a_newcomer_with_an_edit(void **state)
 static void test_flushall_while_a_definition_is_pending(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *asks = redis_open(world, "asks", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *asks = redis_open(world, "asks", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 2);
     jobsched_announcement item = {
         .job = "job", .definition = "every 2 ms", .replace = JOBSCHED_REPLACE_ASK};
@@ -224,10 +144,10 @@ static void test_flushall_while_a_definition_is_pending(void **state)
     cf_equal(item.generation, job.generation);
     cf_close(world, node);
     (void)redis_ask("FLUSHALL");
-    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    struct cf_node *newcomer = redis_open(world, "newcomer", LOSS_LEASE_MS);
     cf_equal(cf_announce(newcomer, "job", "every 2 ms", 0).in_force, 1);
-    jobsched_claim claim = short_claim(&job, 1);
-    wait_out(asks, &claim);
+    jobsched_claim claim = loss_claim(&job, 1);
+    loss_wait_out(asks, &claim);
     cf_answer(claim, STALE);
 }
 
@@ -235,8 +155,8 @@ static void test_flushall_while_a_definition_is_pending(void **state)
 static void test_restart_without_persistence(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_LEASE_MS);
     struct cf_job job;
     jobsched_claim run = hold(node, &job);
     (void)cf_job(other, "job", 0);
@@ -248,18 +168,18 @@ static void test_restart_without_persistence(void **state)
 static void test_late_owner_has_lost_its_run(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", BRIEF_MS);
-    struct cf_node *other = redis_open(world, "other", BRIEF_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_BRIEF_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_BRIEF_MS);
     struct cf_job job = cf_job(node, "job", 4);
     jobsched_claim run = cf_at(&job, 1);
-    run.lease_ms = BRIEF_MS;
+    run.lease_ms = LOSS_BRIEF_MS;
     cf_ask(node, &run);
     cf_answer(run, GRANTED);
     (void)cf_job(other, "job", 0);
     (void)redis_ask("FLUSHALL");
-    jobsched_claim claim = of_now(other, &job);
-    claim.lease_ms = BRIEF_MS;
-    (void)sit_out(other, &claim);
+    jobsched_claim claim = loss_of_now(other, &job);
+    claim.lease_ms = LOSS_BRIEF_MS;
+    (void)loss_sit_out(other, &claim);
     cf_answer(claim, GRANTED);
     cf_true(claim.token > run.token);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_GONE);
@@ -283,12 +203,12 @@ static void test_longest_lease_is_waited_for(void **state)
     cf_answer(run, GRANTED);
     int64_t before_ms = cf_real_mono_ms();
     (void)redis_ask("FLUSHALL");
-    jobsched_claim claim = short_claim(&job, 2);
+    jobsched_claim claim = loss_claim(&job, 2);
     cf_ok(redis_claim(other, &claim, CF_TIMEOUT_MS));
     cf_answer(claim, BUSY);
     cf_true(claim.wait_ms <= OWN_LEASE_MS);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    (void)sit_out(other, &claim);
+    (void)loss_sit_out(other, &claim);
     cf_true(cf_real_mono_ms() - before_ms >= LONG_MS);
 }
 
@@ -296,27 +216,26 @@ static void test_longest_lease_is_waited_for(void **state)
 static void test_restart_with_an_older_state(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 0), asks = cf_job(node, "asks", 9);
-    jobsched_claim first = grant(node, &job, 1);
-    end(node, &first);
+    jobsched_claim first = loss_grant(node, &job, 1);
+    loss_end(node, &first);
     (void)redis_ask("SAVE");
-    jobsched_claim second = grant(node, &job, 2);
-    end(node, &second);
+    jobsched_claim second = loss_grant(node, &job, 2);
+    loss_end(node, &second);
     redis_restart("kill", "");
-    jobsched_claim again = short_claim(&job, 2);
-    wait_out(node, &again);
+    jobsched_claim again = loss_claim(&job, 2);
+    loss_wait_out(node, &again);
     cf_answer(again, DONE);
     cf_true(strstr(redis_notices, "latest part") != NULL);
-    jobsched_claim rerun = short_claim(&asks, 1); /* a job that takes at least once gets it */
+    jobsched_claim rerun = loss_claim(&asks, 1); /* a job that takes at least once gets it */
     rerun.recover = JOBSCHED_RECOVER_RERUN;
     rerun.recover_limit = 1;
-    wait_out(node, &rerun);
+    loss_wait_out(node, &rerun);
     cf_answer(rerun, GRANTED);
-    int64_t now_ms = cf_now(node);
-    jobsched_claim next = short_claim(&job, now_ms - job.mark_ms);
+    jobsched_claim next = loss_claim(&job, loss_later(node) - job.mark_ms);
     next.after_ms = job.mark_ms + 2;
-    wait_out(node, &next);
+    loss_wait_out(node, &next);
     cf_answer(next, GRANTED);
     cf_true(next.token > second.token);
 }
@@ -326,23 +245,23 @@ static void test_restart_with_an_older_state(void **state)
 static void test_restart_with_an_older_state_and_a_newcomer(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3);
     (void)redis_ask("SAVE");
-    jobsched_claim run = grant(node, &job, 1);
-    end(node, &run);
+    jobsched_claim run = loss_grant(node, &job, 1);
+    loss_end(node, &run);
     redis_restart("kill", "");
-    struct cf_node *newcomer = redis_open(world, "newcomer", LEASE_MS);
+    struct cf_node *newcomer = redis_open(world, "newcomer", LOSS_LEASE_MS);
     for (int i = 0; i < 4; i++) {
         char request[8];
         (void)snprintf(request, sizeof request, "r%d", i);
         cf_ok(cf_control(newcomer, JOBSCHED_VERB_TRIGGER, "job", request, NULL));
     }
-    jobsched_claim again = short_claim(&job, 1);
+    jobsched_claim again = loss_claim(&job, 1);
     cf_ok(redis_claim(newcomer, &again, CF_TIMEOUT_MS));
     cf_answer(again, BUSY); /* until those who may know more have had time to come */
     (void)cf_now(node);
-    wait_out(newcomer, &again);
+    loss_wait_out(newcomer, &again);
     cf_answer(again, DONE);
 }
 
@@ -351,23 +270,23 @@ static void test_restart_with_an_older_state_and_a_newcomer(void **state)
 static void test_forgotten_grant_goes_on(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3);
     (void)cf_job(other, "job", 0);
     (void)redis_ask("SAVE");
-    jobsched_claim run = grant(node, &job, 1);
+    jobsched_claim run = loss_grant(node, &job, 1);
     redis_restart("kill", "");
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    jobsched_claim again = short_claim(&job, 1);
+    jobsched_claim again = loss_claim(&job, 1);
     again.when_held = JOBSCHED_HELD_ALLOW;
     again.recover = JOBSCHED_RECOVER_RERUN;
     again.recover_limit = 3;
-    wait_out(other, &again);
+    loss_wait_out(other, &again);
     cf_answer(again, DONE);
     cf_equal(again.mark_ms, run.scheduled_ms);
     cf_equal(cf_renew(node, "job", run.token), JOBSCHED_LEASE_KEPT);
-    end(node, &run);
+    loss_end(node, &run);
     struct cf_row rows[4];
     cf_equal(cf_rows(node, "job", rows, 4), 1);
     cf_equal(rows[0].record.token, run.token);
@@ -379,29 +298,29 @@ static void test_forgotten_grant_goes_on(void **state)
 static void test_forgotten_end_holds_nothing(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3), more = cf_job(node, "more", 3);
-    jobsched_claim run = grant(node, &job, 1), goes_on = grant(node, &more, 1);
+    jobsched_claim run = loss_grant(node, &job, 1), goes_on = loss_grant(node, &more, 1);
     (void)redis_ask("SAVE");
-    end(node, &run);
+    loss_end(node, &run);
     redis_restart("kill", "");
     cf_equal(cf_renew(node, "more", goes_on.token), JOBSCHED_LEASE_KEPT);
     struct cf_row row;
     cf_true(strstr(cf_newest(node, "job", &row)->note, "lost how it ended") != NULL);
     cf_equal(row.record.outcome, JOBSCHED_OUTCOME_INTERRUPTED);
-    jobsched_claim next = of_now(node, &job);
-    wait_out(node, &next);
+    jobsched_claim next = loss_of_now(node, &job);
+    loss_wait_out(node, &next);
     cf_answer(next, GRANTED);
-    end(node, &next);
-    end(node, &goes_on);
+    loss_end(node, &next);
+    loss_end(node, &goes_on);
 }
 
 /* G6, G14: a pause and an edit that the store forgot are said again by a node that knows of them. */
 static void test_forgotten_control_is_said_again(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *old = redis_open(world, "old", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *old = redis_open(world, "old", LOSS_LEASE_MS);
     struct cf_job pauses = cf_job(node, "pauses", 3), resumes = cf_job(node, "resumes", 3);
     struct cf_job edits = cf_job(old, "edits", 3);
     cf_ok(cf_control(node, JOBSCHED_VERB_PAUSE, "resumes", NULL, NULL));
@@ -411,14 +330,14 @@ static void test_forgotten_control_is_said_again(void **state)
     jobsched_announcement edit = cf_announce(node, "edits", "every 2 ms", 7);
     redis_restart("kill", "");
     (void)cf_now(node);
-    jobsched_claim claim = short_claim(&edits, 1);
-    wait_out(old, &claim);
+    jobsched_claim claim = loss_claim(&edits, 1);
+    loss_wait_out(old, &claim);
     cf_answer(claim, STALE);
     cf_equal(cf_announce(old, "edits", "every 2 ms", 7).generation, edit.generation);
     cf_equal(cf_announce(old, "pauses", "every 1 ms", 0).paused, 1);
     cf_equal(cf_announce(old, "resumes", "every 1 ms", 0).paused, 0);
-    claim = short_claim(&pauses, 1);
-    wait_out(old, &claim);
+    claim = loss_claim(&pauses, 1);
+    loss_wait_out(old, &claim);
     cf_answer(claim, PAUSED);
     (void)redis_ask("FLUSHALL"); /* also when nothing is left at all */
     (void)cf_now(node);
@@ -432,12 +351,12 @@ static void test_forgotten_control_is_said_again(void **state)
 static void test_forgotten_trigger_runs_once(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3);
     cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "r", NULL));
     (void)redis_ask("SAVE");
-    jobsched_claim run = short_claim(&job, 0);
+    jobsched_claim run = loss_claim(&job, 0);
     run.kind = JOBSCHED_KIND_TRIGGER;
     run.request = "r";
     cf_ask(node, &run);
@@ -448,7 +367,7 @@ static void test_forgotten_trigger_runs_once(void **state)
     cf_equal(cf_reap(other, found, 2), 0);
     cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "r", NULL)); /* known: nothing happens */
     cf_equal(cf_reap(other, found, 2), 0);
-    end(node, &run);
+    loss_end(node, &run);
     struct cf_row rows[2];
     cf_equal(cf_rows(node, "job", rows, 2), 1);
     cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SUCCEEDED);
@@ -460,30 +379,30 @@ static void test_forgotten_trigger_runs_once(void **state)
 static void test_waiting_trigger_may_have_run(void **state)
 {
     struct cf_world *world = *state;
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_node *other = redis_open(world, "other", LEASE_MS);
+    struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
+    struct cf_node *other = redis_open(world, "other", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 3), least = cf_job(node, "least", 3);
     (void)cf_job(other, "job", 0);
     (void)cf_job(other, "least", 0);
     cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "job", "r", NULL));
     cf_ok(cf_control(other, JOBSCHED_VERB_TRIGGER, "least", "r", NULL));
     (void)redis_ask("SAVE");
-    jobsched_claim run = short_claim(&job, 0), again = short_claim(&least, 0);
+    jobsched_claim run = loss_claim(&job, 0), again = loss_claim(&least, 0);
     run.kind = again.kind = JOBSCHED_KIND_TRIGGER;
     run.request = again.request = "r";
     again.recover = JOBSCHED_RECOVER_RERUN;
     cf_ask(node, &run);
     cf_answer(run, GRANTED);
-    end(node, &run);
+    loss_end(node, &run);
     redis_restart("kill", "");
     (void)cf_now(node); /* it knows that something is missing */
-    wait_out(other, &run);
+    loss_wait_out(other, &run);
     cf_answer(run, DONE);
     struct cf_row rows[2];
     cf_equal(cf_rows(other, "job", rows, 2), 1);
     cf_equal(rows[0].record.outcome, JOBSCHED_OUTCOME_SKIPPED_MISFIRE);
     cf_true(strstr(rows[0].record.note, "unknown") != NULL);
-    wait_out(other, &again);
+    loss_wait_out(other, &again);
     cf_answer(again, GRANTED);
 }
 
@@ -535,84 +454,9 @@ static void test_many_jobs_are_said_again(void **state)
     cf_true(strtol(scripts + strlen("cmdstat_evalsha:calls="), NULL, 10) < 12);
 }
 
-/* G1: a server that may have lost the last second, and has not. As long as everybody comes back who
- * was there, what came due meanwhile is granted; where somebody does not, it is unknown. */
-static void test_restart_that_may_have_lost(void **state)
-{
-    struct cf_world *world = *state;
-    static const char settings[] = "appendonly=yes appendfsync=everysec";
-    redis_restart("kill", settings);
-    struct cf_node *node = redis_open(world, "node", BRIEF_MS);
-    struct cf_job job = cf_job(node, "job", 3);
-    redis_restart("stop", settings);
-    jobsched_claim claim = short_claim(&job, 1);
-    claim.lease_ms = BRIEF_MS;
-    cf_true(sit_out(node, &claim) > BRIEF_MS / 4);
-    cf_answer(claim, GRANTED);
-    end(node, &claim);
-    cf_true(strstr(redis_notices, "may have lost data") != NULL);
-    pid_t child = cf_fork(world);
-    if (child == 0) {
-        struct cf_node *gone = redis_open(world, "gone", BRIEF_MS);
-        (void)cf_now(gone);
-        _exit(0); /* as killed: it does not leave */
-    }
-    cf_equal(cf_wait(world, child), 0);
-    redis_restart("stop", settings);
-    claim = short_claim(&job, 2);
-    wait_out(node, &claim);
-    cf_answer(claim, DONE);
-    struct cf_row row;
-    cf_true(strstr(cf_newest(node, "job", &row)->note, "unknown") != NULL);
-    claim = of_now(node, &job);
-    wait_out(node, &claim);
-    cf_answer(claim, GRANTED);
-}
-
-/* G1: a replica that is promoted may lack what the primary has answered. */
-static void test_promoted_replica_is_quarantined(void **state)
-{
-    struct cf_world *world = *state;
-    char url[REDIS_TEXT_BYTES], second[64], settings[64];
-    int port = redis_free_port();
-    (void)snprintf(settings, sizeof settings, "port=%d repl-diskless-sync-delay=0", port);
-    redis_restart("kill", settings);
-    struct cf_node *node = redis_open(world, "node", LEASE_MS);
-    struct cf_job job = cf_job(node, "job", 4);
-    (void)snprintf(second, sizeof second, "%s/second", redis_directory);
-    cf_equal(redis_script("start", second, "appendonly=yes appendfsync=always"), 0);
-    (void)redis_ask_in(second, "REPLICAOF 127.0.0.1 %d", port);
-    char key[REDIS_TEXT_BYTES];
-    (void)snprintf(key, sizeof key, "{jobsched:%s}:f:job", world->name_space);
-    int64_t deadline_ms = cf_real_mono_ms() + CF_POLL_MS;
-    while (redis_ask_in(second, "EXISTS %s", key) != 1) {
-        cf_true(cf_real_mono_ms() < deadline_ms);
-        cf_pause();
-    }
-    (void)redis_ask("CLIENT KILL TYPE replica"); /* and it does not come back in time: */
-    (void)redis_ask_in(second, "REPLICAOF NO ONE");
-    jobsched_claim run = grant(node, &job, 1);
-    (void)snprintf(url, sizeof url, "redis://?socket=%s/redis.sock", second);
-    struct cf_node *other = redis_open_at(world, "other", url, LEASE_MS, CF_TIMEOUT_MS);
-    store_directory = second;
-    jobsched_claim again = short_claim(&job, 1);
-    cf_ok(redis_claim(other, &again, CF_TIMEOUT_MS));
-    int answer = again.answer;
-    wait_out(other, &again);
-    int later = again.answer;
-    jobsched_claim next = of_now(other, &job);
-    wait_out(other, &next);
-    cf_close(world, other);
-    cf_equal(redis_script("remove", second, ""), 0);
-    cf_equal(answer, JOBSCHED_ANSWER_BUSY);
-    cf_equal(later, JOBSCHED_ANSWER_DONE); /* its owner did not come back: unknown */
-    cf_answer(next, GRANTED);
-    cf_true(next.token > run.token);
-}
-
 int main(void)
 {
-#define REDIS_TEST(function) cmocka_unit_test_setup_teardown(function, set_up, redis_tear_down)
+#define REDIS_TEST(function) cmocka_unit_test_setup_teardown(function, loss_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
         REDIS_TEST(test_flushall_under_an_owner),
         REDIS_TEST(test_flushall_and_a_newcomer),
@@ -629,8 +473,6 @@ int main(void)
         REDIS_TEST(test_forgotten_trigger_runs_once),
         REDIS_TEST(test_waiting_trigger_may_have_run),
         REDIS_TEST(test_many_jobs_are_said_again),
-        REDIS_TEST(test_restart_that_may_have_lost),
-        REDIS_TEST(test_promoted_replica_is_quarantined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL) == 0 ? 0 : 1;
 }

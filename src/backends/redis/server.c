@@ -109,14 +109,16 @@ int jsi_redis_inspect(struct jsi_redis_lane *lane, int first, struct jsi_redis_s
         return jsi_redis_fail_form(lane, "INFO is not text");
     }
     const char *info = lane->reply->str;
-    char aof[8], former[64];
+    char aof[8], former[64], uptime[24];
     jsi_redis_info(info, "aof_enabled", aof, sizeof aof);
     jsi_redis_info(info, "run_id", out->run, sizeof out->run);
-    jsi_redis_info(info, "uptime_in_seconds", out->uptime, sizeof out->uptime);
+    jsi_redis_info(info, "uptime_in_seconds", uptime, sizeof uptime);
     jsi_redis_info(info, "master_replid2", former, sizeof former);
-    if (!is_nobodys(former)) {
-        memcpy(out->uptime, "0", 2); /* promoted, nobody knows when */
-    }
+    /* The difference of two seconds that have begun: up to one more than the time that went by. And
+     * of a server that was promoted nobody knows when that was. */
+    long long seconds = strtoll(uptime, NULL, 10) - 1;
+    int known = seconds > 0 && seconds < INT32_MAX && is_nobodys(former);
+    out->uptime_ms = known ? (int64_t)seconds * 1000 : 0;
     result = judge(lane, info);
     if (result != 0) {
         return result;

@@ -209,7 +209,7 @@ static int enter(struct jsi_redis_lane *lane, const struct jsi_redis_server *ser
     jsi_redis_add_exact(lane, mark_ms);
     jsi_redis_add_int(lane, server->durable != 0);
     jsi_redis_add_int(lane, config->control_only != 0);
-    jsi_redis_add_exact(lane, strtoll(server->uptime, NULL, 10) * 1000);
+    jsi_redis_add_exact(lane, server->uptime_ms);
     jsi_redis_add_int(lane, born[0] == '\0');
     jsi_redis_end(lane);
     int result = jsi_redis_send(lane);

@@ -373,9 +373,9 @@ void jsi_redis_copy(const redisReply *reply, size_t index, char *out, size_t byt
 void jsi_redis_info(const char *info, const char *name, char *out, size_t bytes);
 
 struct jsi_redis_server {
-    char run[64];    /* its identity, which every start changes */
-    char uptime[24]; /* seconds in which nothing of it can have got lost */
-    int durable;     /* a restart forgets nothing that was answered */
+    char run[64];      /* its identity, which every start changes */
+    int64_t uptime_ms; /* in which nothing of it can have got lost: rather too little */
+    int durable;       /* a restart forgets nothing that was answered */
 };
 
 /* Asks a server what it is. first: people are told what they should mend. */
