@@ -39,12 +39,13 @@ double load_rate(size_t jobs)
     return rate;
 }
 
-static check_job *make_jobs(size_t count)
+static check_job *make_jobs(size_t count, const char *setting)
 {
     check_job *jobs = calloc(count, sizeof *jobs);
     assert_non_null(jobs);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = mix[i % MIX];
+        jobs[i].settings = setting == NULL ? mix[i % MIX].settings : setting;
         (void)snprintf(jobs[i].name, sizeof jobs[i].name, "%s-%04zu", mix[i % MIX].name, i);
     }
     return jobs;
@@ -65,7 +66,7 @@ static void come_and_go(fleet *f, size_t turn)
 void load_run(fleet *f, const load_plan *plan, check_report *out_report)
 {
     static const int64_t offsets_ms[] = {-90000, 0, 90000, -30000, 30000};
-    check_job *jobs = make_jobs(plan->jobs);
+    check_job *jobs = make_jobs(plan->jobs, plan->setting);
     fleet_jobs(f, jobs, plan->jobs);
     f->settings[0] = "lease=9s";
     f->settings[1] = plan->workers;

@@ -10,6 +10,7 @@ typedef struct load_plan {
     int64_t seconds;     /* for which all that is due is expected */
     size_t churn;        /* how often one further process starts and stops meanwhile */
     const char *workers; /* "workers=N" for each node */
+    const char *setting; /* of all jobs, in place of what they have; NULL: they keep it */
 } load_plan;
 
 /* Runs the plan and judges it. The caller decides what faults it wanted. */
