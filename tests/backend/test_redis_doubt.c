@@ -1,8 +1,61 @@
 /* test_redis_doubt.c: a server that may have lost what it answered last, and perhaps has not. */
 #include "loss_support.h"
 
+#include "backends/redis/store.h"
+
 #include <stdio.h>
 #include <unistd.h>
+
+/* G1: what lies further back than the server has run may be forgotten. How long that is must never
+ * be overestimated, whatever the server says. */
+static void test_uptime_is_rather_too_short(void **state)
+{
+    static const char nobodys[] = "0000000000000000000000000000000000000000";
+    static const char promoted[] = "8371b4fb1155b71f4a04d3e1bc3e18c4a990aeeb";
+    static const struct {
+        const char *uptime, *former;
+        int64_t expected_ms;
+    } rows[] = {
+        {"", nobodys, 0},
+        {"uptime_in_seconds:\r\n", nobodys, 0},
+        {"uptime_in_seconds:word\r\n", nobodys, 0},
+        {"uptime_in_seconds:0\r\n", nobodys, 0},
+        {"uptime_in_seconds:1\r\n", nobodys, 0}, /* 1.0 to 1.9 minus 0.0 to 0.9 */
+        {"uptime_in_seconds:2\r\n", nobodys, 1000},
+        {"uptime_in_seconds:86400\r\n", nobodys, 86399000},
+        {"uptime_in_seconds:86400\r\n", promoted, 0}, /* nobody knows when */
+        {"uptime_in_seconds:86400\r\n", "", 0},
+        {"uptime_in_seconds:-5\r\n", nobodys, -6000}, /* its clock was set back */
+        {"uptime_in_seconds:-5\r\n", promoted, -6000},
+        {"uptime_in_seconds:2147483646\r\n", nobodys, INT64_C(2147483645000)},
+        {"uptime_in_seconds:2147483647\r\n", nobodys, 0},
+        {"uptime_in_seconds:-2147483647\r\n", nobodys, 0},
+        {"uptime_in_seconds:9223372036854775807\r\n", nobodys, 0},
+        {"uptime_in_seconds:-9223372036854775808\r\n", nobodys, 0},
+        {"uptime_in_seconds:99999999999999999999999999999\r\n", nobodys, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char info[REDIS_TEXT_BYTES];
+        (void)snprintf(info, sizeof info, "# Server\r\n%s%s%s\r\n", rows[i].uptime,
+                       rows[i].former[0] == '\0' ? "" : "master_replid2:", rows[i].former);
+        int64_t uptime_ms = jsi_redis_uptime_ms(info);
+        if (uptime_ms != rows[i].expected_ms) {
+            fail_msg("%s%s: %lld", rows[i].uptime, rows[i].former, (long long)uptime_ms);
+        }
+    }
+}
+
+/* Somebody who was there and, as if killed, neither leaves nor comes back. */
+static void have_been_there(struct cf_world *world)
+{
+    pid_t child = cf_fork(world);
+    if (child == 0) {
+        (void)cf_now(redis_open(world, "gone", LOSS_BRIEF_MS));
+        _exit(0);
+    }
+    cf_equal(cf_wait(world, child), 0);
+}
 
 /* G1: a server that may have lost the last second, and has not. As long as everybody comes back who
  * was there, what came due meanwhile is granted; where somebody does not, it is unknown. */
@@ -20,13 +73,7 @@ static void test_restart_that_may_have_lost(void **state)
     cf_answer(claim, GRANTED);
     loss_end(node, &claim);
     cf_true(strstr(redis_notices, "may have lost data") != NULL);
-    pid_t child = cf_fork(world);
-    if (child == 0) {
-        struct cf_node *gone = redis_open(world, "gone", LOSS_BRIEF_MS);
-        (void)cf_now(gone);
-        _exit(0); /* as killed: it does not leave */
-    }
-    cf_equal(cf_wait(world, child), 0);
+    have_been_there(world);
     redis_restart("stop", settings);
     claim = loss_claim(&job, 2);
     loss_wait_out(node, &claim);
@@ -38,23 +85,17 @@ static void test_restart_that_may_have_lost(void **state)
     cf_answer(claim, GRANTED);
 }
 
-/* G1: the same in the last part of a second: servers tell in whole seconds for how long they have run,
- * and one that came up 0.1 s ago may say that it was a whole one. */
+/* G1: the same in the last part of a second: servers tell in whole seconds for how long they have
+ * run, and one that came up 0.1 s ago may say that it was a whole one. */
 static void test_restart_late_in_a_second(void **state)
 {
-    enum { LATE_MS = 850 };
+    enum { LATE_MS = 850 }; /* most restarts are over in the same second then */
     struct cf_world *world = *state;
     static const char settings[] = "appendonly=yes appendfsync=everysec";
     redis_restart("kill", settings);
     struct cf_node *node = redis_open(world, "node", LOSS_LEASE_MS);
     struct cf_job job = cf_job(node, "job", 0);
-    pid_t child = cf_fork(world);
-    if (child == 0) {
-        struct cf_node *gone = redis_open(world, "gone", LOSS_LEASE_MS);
-        (void)cf_now(gone);
-        _exit(0); /* as killed */
-    }
-    cf_equal(cf_wait(world, child), 0);
+    have_been_there(world);
     jobsched_claim claim = loss_of_now(node, &job);
     int64_t second_ms = claim.scheduled_ms - claim.scheduled_ms % 1000 + 1000;
     claim.scheduled_ms = second_ms + LATE_MS;
@@ -113,6 +154,7 @@ int main(void)
 {
 #define REDIS_TEST(function) cmocka_unit_test_setup_teardown(function, loss_set_up, redis_tear_down)
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_uptime_is_rather_too_short),
         REDIS_TEST(test_restart_that_may_have_lost),
         REDIS_TEST(test_restart_late_in_a_second),
         REDIS_TEST(test_promoted_replica_is_quarantined),

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* What must hold after everything is gone under a run that goes on, however that came about. Both
  * nodes register the job. */

@@ -45,7 +45,9 @@ static check_job *make_jobs(size_t count, const char *setting)
     assert_non_null(jobs);
     for (size_t i = 0; i < count; i++) {
         jobs[i] = mix[i % MIX];
-        jobs[i].settings = setting == NULL ? mix[i % MIX].settings : setting;
+        if (setting != NULL) {
+            jobs[i].settings = setting;
+        }
         (void)snprintf(jobs[i].name, sizeof jobs[i].name, "%s-%04zu", mix[i % MIX].name, i);
     }
     return jobs;

@@ -1,6 +1,6 @@
 /* test_cluster_load.c: G1, G2, G3, G4, G7 and G9 under load.
  * Three processes with wrong clocks run some 150 jobs; all that was due happened once, or has one
- * named outcome. Shown to be able to fail by the same load on a store that ignores the mark. */
+ * named outcome. Shown to be able to fail by such a load on a store that ignores the mark. */
 #include "load.h"
 
 static void assert_clean(const check_report *report, uint64_t expected_min)

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION_MIN 5 /* the first whose scripts may read the clock and then write */
+#define VERSION_MIN  5         /* the first whose scripts may read the clock and then write */
+#define UPTIME_MAX_S INT32_MAX /* no server has run for 68 years */
 
 void jsi_redis_info(const char *info, const char *name, char *out, size_t bytes)
 {
@@ -58,14 +59,28 @@ static void warn(struct jsi_redis_lane *lane, const char *info)
 /* An identity of nothing but zeros: there has been no other one before. */
 static int is_nobodys(const char *id)
 {
-    return strspn(id, "0") == strlen(id);
+    return id[0] != '\0' && strspn(id, "0") == strlen(id);
+}
+
+int64_t jsi_redis_uptime_ms(const char *info)
+{
+    char uptime[24], former[64];
+    jsi_redis_info(info, "uptime_in_seconds", uptime, sizeof uptime);
+    jsi_redis_info(info, "master_replid2", former, sizeof former);
+    long long seconds = strtoll(uptime, NULL, 10);
+    int absurd = seconds <= -UPTIME_MAX_S || seconds >= UPTIME_MAX_S;
+    if (seconds == 0 || absurd || (seconds > 0 && !is_nobodys(former))) {
+        return 0;
+    }
+    /* It is the difference of two seconds that have begun: up to one more than what went by. */
+    return ((int64_t)seconds - 1) * 1000;
 }
 
 /* Whether another identity of the server means a restart that has forgotten nothing that was
  * answered: every write is on disk before its answer, and it is not a replica that was promoted. */
 static int is_durable(struct jsi_redis_lane *lane, const char *aof, const char *former)
 {
-    return strcmp(aof, "1") == 0 && former[0] != '\0' && is_nobodys(former) &&
+    return strcmp(aof, "1") == 0 && is_nobodys(former) &&
            jsi_redis_ask(lane, "CONFIG", "GET", "appendfsync", NULL) == 0 &&
            strcmp(jsi_redis_text(lane->reply, 1), "always") == 0;
 }
@@ -109,16 +124,11 @@ int jsi_redis_inspect(struct jsi_redis_lane *lane, int first, struct jsi_redis_s
         return jsi_redis_fail_form(lane, "INFO is not text");
     }
     const char *info = lane->reply->str;
-    char aof[8], former[64], uptime[24];
+    char aof[8], former[64];
     jsi_redis_info(info, "aof_enabled", aof, sizeof aof);
     jsi_redis_info(info, "run_id", out->run, sizeof out->run);
-    jsi_redis_info(info, "uptime_in_seconds", uptime, sizeof uptime);
+    out->uptime_ms = jsi_redis_uptime_ms(info);
     jsi_redis_info(info, "master_replid2", former, sizeof former);
-    /* The difference of two seconds that have begun: up to one more than the time that went by. And
-     * of a server that was promoted nobody knows when that was. */
-    long long seconds = strtoll(uptime, NULL, 10) - 1;
-    int known = seconds > 0 && seconds < INT32_MAX && is_nobodys(former);
-    out->uptime_ms = known ? (int64_t)seconds * 1000 : 0;
     result = judge(lane, info);
     if (result != 0) {
         return result;

@@ -372,9 +372,14 @@ void jsi_redis_copy(const redisReply *reply, size_t index, char *out, size_t byt
 /* The value of a line "name:value" of what INFO answers; "" where there is none. */
 void jsi_redis_info(const char *info, const char *name, char *out, size_t bytes);
 
+/* For how long at least, by what INFO answers and its own clock, the server has run as the one that
+ * it is: how far back from now nothing can have got lost. 0 where that is not known, as of one that
+ * was promoted; below 0 where the clock was set back since. */
+int64_t jsi_redis_uptime_ms(const char *info);
+
 struct jsi_redis_server {
     char run[64];      /* its identity, which every start changes */
-    int64_t uptime_ms; /* in which nothing of it can have got lost: rather too little */
+    int64_t uptime_ms; /* jsi_redis_uptime_ms() */
     int durable;       /* a restart forgets nothing that was answered */
 };
 

@@ -2,8 +2,8 @@
 -- connection. ARGV: 1 node, 2 lane, 3 nonce, 4 the born that we know or '', 5 epoch and 6 id that
 -- we know, 7 a new born, 8 the longest lease that we know of, 9 name, 10 application version, 11 the
 -- server's run id, 12 the latest mark that we know, 13 whether the server loses nothing in a crash,
--- 14 whether this handle only asks and commands, 15 for how long the server has run, 16 whether to
--- look first whether the user has the rights.
+-- 14 whether this handle only asks and commands, 15 for how long at least the server has run, 16
+-- whether to look first whether the user has the rights.
 -- The reply is {now, id, born, epoch, what was lost, floor}: 1 everything, 2 the latest part, 3
 -- perhaps something.
 local call = redis.call
